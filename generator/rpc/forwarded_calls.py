@@ -73,7 +73,7 @@ class _Call(Protocol[AnswerT_co]):
         ...
 
 
-class _Connection(NamedTuple):
+class _LeaderConnection(NamedTuple):
     """A channel to a leader."""
 
     address: str
@@ -107,7 +107,7 @@ class ForwardedCalls:
         self._has_tokens = has_tokens
         self._lock = Lock()
         self._slots = BoundedSemaphore(MAX_FORWARDED)
-        self._connection: _Connection | None = None
+        self._connection: _LeaderConnection | None = None
         self._unreachable_log = TransitionLog(log, "unreachable leader", level=logging.WARNING)
 
     def reserve(
@@ -223,10 +223,10 @@ class ForwardedCalls:
             current = self._connection
             if current is None or (current.address, current.credentials) != (address, credentials):
                 channel = _open_channel(address, credentials)
-                self._replace(current := _Connection(address, credentials, channel))
+                self._replace(current := _LeaderConnection(address, credentials, channel))
             return current.channel
 
-    def _replace(self, connection: _Connection | None) -> None:
+    def _replace(self, connection: _LeaderConnection | None) -> None:
         if self._connection is not None:
             self._connection.channel.close()
         self._connection = connection

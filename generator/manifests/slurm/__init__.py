@@ -1,7 +1,7 @@
 """Jobs of sbatch as placement requests.
 
 batch_job: `parse_batch_job` reads a command line and a script; `BatchJob.size` returns the request.
-sizing: the groups of pods that a component of a job becomes, on given nodes.
+node_counts: the groups of pods that a component of a job becomes, on given nodes.
 demand: what a component asks for, after all rules by which options complete each other.
 component: the options of one component, and the forms of their values.
 command_line: words, scripts and environment variables as options.

@@ -20,9 +20,9 @@ from generator.manifests.slurm.command_line import (
 )
 from generator.manifests.slurm.component import Component, build_error, parse_number
 from generator.manifests.slurm.demand import Demand, NodeMask, resolve_demand
+from generator.manifests.slurm.node_counts import NODE_TIER, ComponentSize, ComponentSizer, GroupRow
 from generator.manifests.slurm.options import OPTIONS
 from generator.manifests.slurm.rooms import SLOTS, NodeRooms
-from generator.manifests.slurm.sizing import NODE_TIER, ComponentSize, ComponentSizer, GroupRow
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError, list_some, show
 from topology.model.ids import natural_key

@@ -18,7 +18,7 @@ from generator.manifests.slurm.options import (
     VARIABLES,
     Argument,
     Effect,
-    Option,
+    SbatchOption,
     find_named,
 )
 from topology.model.errors import PlacementRequestError, show
@@ -186,7 +186,7 @@ def _add_letters(given: GivenOptions, word: str, rest: list[str]) -> None:
         return
 
 
-def _take_value(option: Option, rest: list[str]) -> str:
+def _take_value(option: SbatchOption, rest: list[str]) -> str:
     if option.argument is not Argument.REQUIRED:
         return YES
     if not rest:

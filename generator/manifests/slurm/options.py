@@ -28,7 +28,7 @@ class Argument(StrEnum):
     NONE = "none"
 
 
-class Option(NamedTuple):
+class SbatchOption(NamedTuple):
     """One option."""
 
     name: str
@@ -59,148 +59,182 @@ _WHEN: Final = "is about when a job runs, not where"
 _LAYOUT: Final = r"(?:\*|block|f?cyclic)(?::(?:\*|block|f?cyclic)){0,2}"
 
 _ROWS: Final = (
-    Option("--account", _NONE, _ACCOUNT, "A"),
-    Option("--acctg-freq", _NONE, _ACCOUNT),
-    Option("--array", _READ, "one task: each is a job", "a", _VALUE, "SBATCH_ARRAY_INX"),
-    Option("--batch", _NONE, "is about which node of the job runs the script"),
-    Option("--bb", _POSSIBLE, "depends on burst buffers"),
-    Option("--bbf", _POSSIBLE, "depends on burst buffers"),
-    Option("--begin", _NONE, _WHEN, "b"),
-    Option("--chdir", _NONE, _SCRIPT, "D"),
-    Option("--cluster-constraint", _POSSIBLE, "chooses the cluster"),
-    Option("--clusters", _POSSIBLE, "chooses the cluster", "M", _VALUE, "SBATCH_CLUSTERS"),
-    Option("--comment", _NONE, _ACCOUNT),
-    Option("--consolidate-segments", _READ, _SEGMENTS, "", _FLAG, "SBATCH_CONSOLIDATE_SEGMENTS"),
-    Option("--constraint", _POSSIBLE, _FEATURES, "C", _VALUE, "SBATCH_CONSTRAINT"),
-    Option("--container", _NONE, _SCRIPT),
-    Option("--container-env", _NONE, _PYXIS),
-    Option("--container-id", _NONE, _SCRIPT),
-    Option("--container-image", _NONE, _PYXIS),
-    Option("--container-mount-home", _NONE, _PYXIS, "", _FLAG),
-    Option("--container-mounts", _NONE, _PYXIS),
-    Option("--container-name", _NONE, _PYXIS),
-    Option("--container-remap-root", _NONE, _PYXIS, "", _FLAG),
-    Option("--container-workdir", _NONE, _PYXIS),
-    Option("--container-writable", _NONE, _PYXIS, "", _FLAG),
-    Option("--contiguous", _POSSIBLE, "depends on the order of nodes in slurm.conf", "", _FLAG),
-    Option("--core-spec", _POSSIBLE, "keeps cores for the system", "S", _VALUE, "SBATCH_CORE_SPEC"),
-    Option("--cores-per-socket", _POSSIBLE, _CORES),
-    Option("--cpu-freq", _NONE, _SCRIPT),
-    Option("--cpus-per-gpu", _READ, "CPUs for each GPU", "", _VALUE, "SBATCH_CPUS_PER_GPU"),
-    Option("--cpus-per-task", _READ, "CPUs of a task, all on one node", "c"),
-    Option("--deadline", _NONE, _WHEN),
-    Option("--delay-boot", _POSSIBLE, _FEATURES, "", _VALUE, "SBATCH_DELAY_BOOT"),
-    Option("--dependency", _NONE, _WHEN, "d"),
-    Option(
-        "--distribution", _POSSIBLE, "may pack tasks, or take the nodes of a file", "m", _VALUE,
-        "SBATCH_DISTRIBUTION", harmless=_LAYOUT,
+    SbatchOption("--account", _NONE, _ACCOUNT, "A"),
+    SbatchOption("--acctg-freq", _NONE, _ACCOUNT),
+    SbatchOption("--array", _READ, "one task: each is a job", "a", _VALUE, "SBATCH_ARRAY_INX"),
+    SbatchOption("--batch", _NONE, "is about which node of the job runs the script"),
+    SbatchOption("--bb", _POSSIBLE, "depends on burst buffers"),
+    SbatchOption("--bbf", _POSSIBLE, "depends on burst buffers"),
+    SbatchOption("--begin", _NONE, _WHEN, "b"),
+    SbatchOption("--chdir", _NONE, _SCRIPT, "D"),
+    SbatchOption("--cluster-constraint", _POSSIBLE, "chooses the cluster"),
+    SbatchOption("--clusters", _POSSIBLE, "chooses the cluster", "M", _VALUE, "SBATCH_CLUSTERS"),
+    SbatchOption("--comment", _NONE, _ACCOUNT),
+    SbatchOption(
+        "--consolidate-segments", _READ, _SEGMENTS, "", _FLAG, "SBATCH_CONSOLIDATE_SEGMENTS"
     ),
-    Option("--error", _NONE, _SCRIPT, "e"),
-    Option("--exclude", _READ, "nodes that are not used", "x", is_inherited=True),
-    Option("--exclusive", _READ, "nodes without other jobs", "", _OPTIONAL, "SBATCH_EXCLUSIVE"),
-    Option("--export", _NONE, _SCRIPT),
-    Option("--export-file", _NONE, _SCRIPT),
-    Option("--extra", _POSSIBLE, "may filter nodes by a field that no node list has"),
-    Option("--extra-node-info", _POSSIBLE, _CORES, "B"),
-    Option("--get-user-env", _NONE, _SCRIPT, "", _OPTIONAL),
-    Option("--gid", _NONE, _SCRIPT),
-    Option("--gpu-bind", _NONE, _SCRIPT),
-    Option("--gpu-freq", _NONE, _SCRIPT),
-    Option("--gpus", _READ, "GPUs of the whole job", "G", _VALUE, "SBATCH_GPUS"),
-    Option("--gpus-per-node", _READ, "GPUs of each node", "", _VALUE, "SBATCH_GPUS_PER_NODE"),
-    Option(
-        "--gpus-per-socket", _READ, "GPUs of each node, with --sockets-per-node", "", _VALUE,
+    SbatchOption("--constraint", _POSSIBLE, _FEATURES, "C", _VALUE, "SBATCH_CONSTRAINT"),
+    SbatchOption("--container", _NONE, _SCRIPT),
+    SbatchOption("--container-env", _NONE, _PYXIS),
+    SbatchOption("--container-id", _NONE, _SCRIPT),
+    SbatchOption("--container-image", _NONE, _PYXIS),
+    SbatchOption("--container-mount-home", _NONE, _PYXIS, "", _FLAG),
+    SbatchOption("--container-mounts", _NONE, _PYXIS),
+    SbatchOption("--container-name", _NONE, _PYXIS),
+    SbatchOption("--container-remap-root", _NONE, _PYXIS, "", _FLAG),
+    SbatchOption("--container-workdir", _NONE, _PYXIS),
+    SbatchOption("--container-writable", _NONE, _PYXIS, "", _FLAG),
+    SbatchOption(
+        "--contiguous", _POSSIBLE, "depends on the order of nodes in slurm.conf", "", _FLAG
+    ),
+    SbatchOption(
+        "--core-spec", _POSSIBLE, "keeps cores for the system", "S", _VALUE, "SBATCH_CORE_SPEC"
+    ),
+    SbatchOption("--cores-per-socket", _POSSIBLE, _CORES),
+    SbatchOption("--cpu-freq", _NONE, _SCRIPT),
+    SbatchOption("--cpus-per-gpu", _READ, "CPUs for each GPU", "", _VALUE, "SBATCH_CPUS_PER_GPU"),
+    SbatchOption("--cpus-per-task", _READ, "CPUs of a task, all on one node", "c"),
+    SbatchOption("--deadline", _NONE, _WHEN),
+    SbatchOption("--delay-boot", _POSSIBLE, _FEATURES, "", _VALUE, "SBATCH_DELAY_BOOT"),
+    SbatchOption("--dependency", _NONE, _WHEN, "d"),
+    SbatchOption(
+        "--distribution",
+        _POSSIBLE,
+        "may pack tasks, or take the nodes of a file",
+        "m",
+        _VALUE,
+        "SBATCH_DISTRIBUTION",
+        harmless=_LAYOUT,
+    ),
+    SbatchOption("--error", _NONE, _SCRIPT, "e"),
+    SbatchOption("--exclude", _READ, "nodes that are not used", "x", is_inherited=True),
+    SbatchOption(
+        "--exclusive", _READ, "nodes without other jobs", "", _OPTIONAL, "SBATCH_EXCLUSIVE"
+    ),
+    SbatchOption("--export", _NONE, _SCRIPT),
+    SbatchOption("--export-file", _NONE, _SCRIPT),
+    SbatchOption("--extra", _POSSIBLE, "may filter nodes by a field that no node list has"),
+    SbatchOption("--extra-node-info", _POSSIBLE, _CORES, "B"),
+    SbatchOption("--get-user-env", _NONE, _SCRIPT, "", _OPTIONAL),
+    SbatchOption("--gid", _NONE, _SCRIPT),
+    SbatchOption("--gpu-bind", _NONE, _SCRIPT),
+    SbatchOption("--gpu-freq", _NONE, _SCRIPT),
+    SbatchOption("--gpus", _READ, "GPUs of the whole job", "G", _VALUE, "SBATCH_GPUS"),
+    SbatchOption("--gpus-per-node", _READ, "GPUs of each node", "", _VALUE, "SBATCH_GPUS_PER_NODE"),
+    SbatchOption(
+        "--gpus-per-socket",
+        _READ,
+        "GPUs of each node, with --sockets-per-node",
+        "",
+        _VALUE,
         "SBATCH_GPUS_PER_SOCKET",
     ),
-    Option("--gpus-per-task", _READ, "GPUs of a task", "", _VALUE, "SBATCH_GPUS_PER_TASK"),
-    Option("--gres", _READ, "GPUs of each node", "", _VALUE, "SBATCH_GRES"),
-    Option(
-        "--gres-flags", _POSSIBLE, "may bind GPUs to CPUs", "", _VALUE, "SBATCH_GRES_FLAGS",
+    SbatchOption("--gpus-per-task", _READ, "GPUs of a task", "", _VALUE, "SBATCH_GPUS_PER_TASK"),
+    SbatchOption("--gres", _READ, "GPUs of each node", "", _VALUE, "SBATCH_GRES"),
+    SbatchOption(
+        "--gres-flags",
+        _POSSIBLE,
+        "may bind GPUs to CPUs",
+        "",
+        _VALUE,
+        "SBATCH_GRES_FLAGS",
         harmless="disable-binding",
     ),
-    Option("--help", _NONE, _CLIENT, "h", _FLAG),
-    Option("--hint", _POSSIBLE, _CORES, "", _VALUE, "SBATCH_HINT"),
-    Option("--hold", _NONE, _WHEN, "H", _FLAG),
-    Option("--ignore-pbs", _NONE, _CLIENT, "", _FLAG),
-    Option("--input", _NONE, _SCRIPT, "i"),
-    Option(
+    SbatchOption("--help", _NONE, _CLIENT, "h", _FLAG),
+    SbatchOption("--hint", _POSSIBLE, _CORES, "", _VALUE, "SBATCH_HINT"),
+    SbatchOption("--hold", _NONE, _WHEN, "H", _FLAG),
+    SbatchOption("--ignore-pbs", _NONE, _CLIENT, "", _FLAG),
+    SbatchOption("--input", _NONE, _SCRIPT, "i"),
+    SbatchOption(
         "--job-name", _READ, "name of the gang", "J", _VALUE, "SBATCH_JOB_NAME", is_inherited=True
     ),
-    Option("--kill-on-invalid-dep", _NONE, _WHEN),
-    Option("--licenses", _NONE, "is about licenses, which no node has", "L"),
-    Option("--mail-type", _NONE, _LATER),
-    Option("--mail-user", _NONE, _LATER),
-    Option("--mcs-label", _POSSIBLE, "may keep jobs with other labels off nodes"),
-    Option("--mem", _READ, "memory of each node", "", _VALUE, "SBATCH_MEM_PER_NODE",
-           is_inherited=True),
-    Option("--mem-bind", _NONE, _SCRIPT),
-    Option("--mem-per-cpu", _READ, "memory for each CPU", "", _VALUE, "SBATCH_MEM_PER_CPU"),
-    Option("--mem-per-gpu", _READ, "memory for each GPU", "", _VALUE, "SBATCH_MEM_PER_GPU"),
-    Option("--mincpus", _READ, "the fewest CPUs of each node"),
-    Option("--network", _POSSIBLE, "may reserve parts of NICs", "", _VALUE, "SBATCH_NETWORK"),
-    Option("--nice", _NONE, _WHEN, "", _OPTIONAL),
-    Option("--no-container-mount-home", _NONE, _PYXIS, "", _FLAG),
-    Option("--no-kill", _NONE, _LATER, "k", _OPTIONAL),
-    Option("--no-requeue", _NONE, _LATER, "", _FLAG),
-    Option("--nodefile", _READ, "a file with the nodes of --nodelist", "F"),
-    Option("--nodelist", _READ, "nodes that are used, beside others if they are too few", "w"),
-    Option("--nodes", _READ, "number of nodes", "N"),
-    Option("--ntasks", _READ, "tasks of the whole job", "n"),
-    Option("--ntasks-per-core", _POSSIBLE, _CORES),
-    Option("--ntasks-per-gpu", _READ, "tasks for each GPU"),
-    Option("--ntasks-per-node", _READ, "tasks of each node, or the most, with --ntasks"),
-    Option("--ntasks-per-socket", _POSSIBLE, _CORES),
-    Option("--oom-kill-step", _NONE, _LATER, "", _OPTIONAL),
-    Option("--open-mode", _NONE, _SCRIPT),
-    Option("--output", _NONE, _SCRIPT, "o"),
-    Option("--overcommit", _READ, "resources of one task a node", "O", _FLAG, "SBATCH_OVERCOMMIT"),
-    Option("--oversubscribe", _POSSIBLE, "may share nodes that other jobs fill", "s", _FLAG),
-    Option("--parsable", _NONE, _CLIENT, "", _FLAG),
-    Option(
-        "--partition", _POSSIBLE, "chooses nodes, and no node list has partitions", "p", _VALUE,
+    SbatchOption("--kill-on-invalid-dep", _NONE, _WHEN),
+    SbatchOption("--licenses", _NONE, "is about licenses, which no node has", "L"),
+    SbatchOption("--mail-type", _NONE, _LATER),
+    SbatchOption("--mail-user", _NONE, _LATER),
+    SbatchOption("--mcs-label", _POSSIBLE, "may keep jobs with other labels off nodes"),
+    SbatchOption(
+        "--mem", _READ, "memory of each node", "", _VALUE, "SBATCH_MEM_PER_NODE", is_inherited=True
+    ),
+    SbatchOption("--mem-bind", _NONE, _SCRIPT),
+    SbatchOption("--mem-per-cpu", _READ, "memory for each CPU", "", _VALUE, "SBATCH_MEM_PER_CPU"),
+    SbatchOption("--mem-per-gpu", _READ, "memory for each GPU", "", _VALUE, "SBATCH_MEM_PER_GPU"),
+    SbatchOption("--mincpus", _READ, "the fewest CPUs of each node"),
+    SbatchOption("--network", _POSSIBLE, "may reserve parts of NICs", "", _VALUE, "SBATCH_NETWORK"),
+    SbatchOption("--nice", _NONE, _WHEN, "", _OPTIONAL),
+    SbatchOption("--no-container-mount-home", _NONE, _PYXIS, "", _FLAG),
+    SbatchOption("--no-kill", _NONE, _LATER, "k", _OPTIONAL),
+    SbatchOption("--no-requeue", _NONE, _LATER, "", _FLAG),
+    SbatchOption("--nodefile", _READ, "a file with the nodes of --nodelist", "F"),
+    SbatchOption(
+        "--nodelist", _READ, "nodes that are used, beside others if they are too few", "w"
+    ),
+    SbatchOption("--nodes", _READ, "number of nodes", "N"),
+    SbatchOption("--ntasks", _READ, "tasks of the whole job", "n"),
+    SbatchOption("--ntasks-per-core", _POSSIBLE, _CORES),
+    SbatchOption("--ntasks-per-gpu", _READ, "tasks for each GPU"),
+    SbatchOption("--ntasks-per-node", _READ, "tasks of each node, or the most, with --ntasks"),
+    SbatchOption("--ntasks-per-socket", _POSSIBLE, _CORES),
+    SbatchOption("--oom-kill-step", _NONE, _LATER, "", _OPTIONAL),
+    SbatchOption("--open-mode", _NONE, _SCRIPT),
+    SbatchOption("--output", _NONE, _SCRIPT, "o"),
+    SbatchOption(
+        "--overcommit", _READ, "resources of one task a node", "O", _FLAG, "SBATCH_OVERCOMMIT"
+    ),
+    SbatchOption("--oversubscribe", _POSSIBLE, "may share nodes that other jobs fill", "s", _FLAG),
+    SbatchOption("--parsable", _NONE, _CLIENT, "", _FLAG),
+    SbatchOption(
+        "--partition",
+        _POSSIBLE,
+        "chooses nodes, and no node list has partitions",
+        "p",
+        _VALUE,
         "SBATCH_PARTITION",
     ),
-    Option("--prefer", _POSSIBLE, _FEATURES),
-    Option("--priority", _READ, "priority of the gang", is_inherited=True),
-    Option("--profile", _NONE, _LATER),
-    Option("--propagate", _NONE, _SCRIPT, "", _OPTIONAL),
-    Option("--qos", _NONE, _ACCOUNT, "q"),
-    Option("--quiet", _NONE, _CLIENT, "Q", _FLAG),
-    Option("--reboot", _NONE, _SCRIPT, "", _FLAG),
-    Option("--requeue", _NONE, _LATER, "", _OPTIONAL),
-    Option("--reservation", _POSSIBLE, "chooses nodes", "", _VALUE, "SBATCH_RESERVATION"),
-    Option("--resources", _POSSIBLE, "depends on resources of groups of nodes"),
-    Option("--resv-ports", _NONE, _SCRIPT, "", _OPTIONAL),
-    Option("--segment", _READ, "nodes of a segment", "", _VALUE, "SBATCH_SEGMENT_SIZE"),
-    Option("--signal", _NONE, _LATER),
-    Option("--sockets-per-node", _READ, "with --gpus-per-socket, the GPUs of each node"),
-    Option(
+    SbatchOption("--prefer", _POSSIBLE, _FEATURES),
+    SbatchOption("--priority", _READ, "priority of the gang", is_inherited=True),
+    SbatchOption("--profile", _NONE, _LATER),
+    SbatchOption("--propagate", _NONE, _SCRIPT, "", _OPTIONAL),
+    SbatchOption("--qos", _NONE, _ACCOUNT, "q"),
+    SbatchOption("--quiet", _NONE, _CLIENT, "Q", _FLAG),
+    SbatchOption("--reboot", _NONE, _SCRIPT, "", _FLAG),
+    SbatchOption("--requeue", _NONE, _LATER, "", _OPTIONAL),
+    SbatchOption("--reservation", _POSSIBLE, "chooses nodes", "", _VALUE, "SBATCH_RESERVATION"),
+    SbatchOption("--resources", _POSSIBLE, "depends on resources of groups of nodes"),
+    SbatchOption("--resv-ports", _NONE, _SCRIPT, "", _OPTIONAL),
+    SbatchOption("--segment", _READ, "nodes of a segment", "", _VALUE, "SBATCH_SEGMENT_SIZE"),
+    SbatchOption("--signal", _NONE, _LATER),
+    SbatchOption("--sockets-per-node", _READ, "with --gpus-per-socket, the GPUs of each node"),
+    SbatchOption(
         "--spread-job", _POSSIBLE, "uses as many nodes as possible", "", _FLAG, "SBATCH_SPREAD_JOB"
     ),
-    Option("--spread-segments", _READ, _SEGMENTS, "", _FLAG, "SBATCH_SPREAD_SEGMENTS"),
-    Option("--stepmgr", _NONE, _SCRIPT, "", _FLAG),
-    Option("--switches", _READ, "the most leaves", "", _VALUE, "SBATCH_REQ_SWITCH"),
-    Option("--test-only", _NONE, _CLIENT, "", _FLAG),
-    Option("--thread-spec", _POSSIBLE, "keeps threads for the system", "", _VALUE,
-           "SBATCH_THREAD_SPEC"),
-    Option("--threads-per-core", _POSSIBLE, _CORES, "", _VALUE, "SBATCH_THREADS_PER_CORE"),
-    Option("--time", _NONE, _WHEN, "t"),
-    Option("--time-min", _NONE, _WHEN),
-    Option("--tmp", _POSSIBLE, "depends on local disks, which no node list has"),
-    Option("--tres-bind", _NONE, _SCRIPT),
-    Option("--tres-per-task", _READ, "CPUs and GPUs of a task", "", _VALUE, "SBATCH_TRES_PER_TASK"),
-    Option("--uid", _NONE, _SCRIPT),
-    Option("--usage", _NONE, _CLIENT, "", _FLAG),
-    Option(
+    SbatchOption("--spread-segments", _READ, _SEGMENTS, "", _FLAG, "SBATCH_SPREAD_SEGMENTS"),
+    SbatchOption("--stepmgr", _NONE, _SCRIPT, "", _FLAG),
+    SbatchOption("--switches", _READ, "the most leaves", "", _VALUE, "SBATCH_REQ_SWITCH"),
+    SbatchOption("--test-only", _NONE, _CLIENT, "", _FLAG),
+    SbatchOption(
+        "--thread-spec", _POSSIBLE, "keeps threads for the system", "", _VALUE, "SBATCH_THREAD_SPEC"
+    ),
+    SbatchOption("--threads-per-core", _POSSIBLE, _CORES, "", _VALUE, "SBATCH_THREADS_PER_CORE"),
+    SbatchOption("--time", _NONE, _WHEN, "t"),
+    SbatchOption("--time-min", _NONE, _WHEN),
+    SbatchOption("--tmp", _POSSIBLE, "depends on local disks, which no node list has"),
+    SbatchOption("--tres-bind", _NONE, _SCRIPT),
+    SbatchOption(
+        "--tres-per-task", _READ, "CPUs and GPUs of a task", "", _VALUE, "SBATCH_TRES_PER_TASK"
+    ),
+    SbatchOption("--uid", _NONE, _SCRIPT),
+    SbatchOption("--usage", _NONE, _CLIENT, "", _FLAG),
+    SbatchOption(
         "--use-min-nodes", _READ, "the fewest nodes of a range", "", _FLAG, "SBATCH_USE_MIN_NODES"
     ),
-    Option("--verbose", _NONE, _CLIENT, "v", _FLAG),
-    Option("--version", _NONE, _CLIENT, "V", _FLAG),
-    Option("--wait", _NONE, _CLIENT, "W", _FLAG),
-    Option("--wait-all-nodes", _NONE, _WHEN),
-    Option("--wckey", _NONE, _ACCOUNT),
-    Option("--wrap", _NONE, _SCRIPT),
-)  # fmt: skip
+    SbatchOption("--verbose", _NONE, _CLIENT, "v", _FLAG),
+    SbatchOption("--version", _NONE, _CLIENT, "V", _FLAG),
+    SbatchOption("--wait", _NONE, _CLIENT, "W", _FLAG),
+    SbatchOption("--wait-all-nodes", _NONE, _WHEN),
+    SbatchOption("--wckey", _NONE, _ACCOUNT),
+    SbatchOption("--wrap", _NONE, _SCRIPT),
+)
 OPTIONS: Final = {option.name: option for option in _ROWS}
 """By name, in alphabetical order."""
 BY_LETTER: Final = {option.letter: option for option in _ROWS if option.letter}
@@ -214,7 +248,7 @@ VARIABLES: Final = {option.variable: option for option in _ROWS if option.variab
 """By environment variable. Variables of options without effect are left out."""
 
 
-def find_named(text: str) -> tuple[Option, ...]:
+def find_named(text: str) -> tuple[SbatchOption, ...]:
     """Return the options that a name, or its beginning, means; several if it is ambiguous."""
     name = ALIASES.get(text, text)
     if name in OPTIONS:
@@ -223,6 +257,6 @@ def find_named(text: str) -> tuple[Option, ...]:
     return tuple(OPTIONS[name] for name in sorted(names))
 
 
-def is_harmless(option: Option, value: str) -> bool:
+def is_harmless(option: SbatchOption, value: str) -> bool:
     """Return whether a value of an option that may matter has no effect."""
     return bool(option.harmless and re.fullmatch(option.harmless, value))
