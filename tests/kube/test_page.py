@@ -101,14 +101,16 @@ def publish(api: ApiServer, namespace: str, accounts: Accounts, address: str) ->
     running = {"phase": "Running", "podIP": host, "podIPs": [{"ip": host}]}
     pod = api.expect("GET", f"{core}/pods/{SERVICE}")
     api.expect("PUT", f"{core}/pods/{SERVICE}/status", {**pod, "status": running})
-    # The proxy connects only to addresses that belong to a pod.
+    # The proxy reads slices since Kubernetes 1.37, and connects only to addresses of a pod.
     target = {"kind": "Pod", "name": SERVICE, "namespace": namespace}
-    subset = {
-        "addresses": [{"ip": host, "targetRef": target}],
-        "ports": [{"name": "https", "port": int(port)}],
+    endpoints = {
+        "metadata": {"name": SERVICE, "labels": {"kubernetes.io/service-name": SERVICE}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [host], "conditions": {"ready": True}, "targetRef": target}],
+        "ports": [{"name": "https", "port": int(port), "protocol": "TCP"}],
     }
-    endpoints = {"metadata": {"name": SERVICE}, "subsets": [subset]}
-    api.expect("POST", f"{core}/endpoints", endpoints)
+    slices = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+    api.expect("POST", slices, endpoints)
     path = f"{core}/services/https:{SERVICE}:https/proxy/"
 
     def find_problem() -> object:
