@@ -8,6 +8,7 @@ workloads: the workload of a file, and sets of equal pods of single pods.
 kinds: one module per API with workloads: their pods, and their fields without effect.
 pods: the fields of a pod template that affect placement.
 pod_groups: PodGroups and the pods that belong to them.
+gang_pods: the nodes that pods of a gang may use, their affinity to each other, and those that run.
 fields: `Field`, a value with its path, which records whether it was read.
 ignored_fields: fields that had no effect, and what a table of fields is: each has a reason.
 tier_names: the tiers behind the level names of other systems.

@@ -143,9 +143,10 @@ def _lasts(row: Field, key: str) -> bool:
 def _render_toleration(found: dict[str, str]) -> str | dict[str, str]:
     """Return a toleration as `key` or `key=value` if it is for every effect."""
     key, operator, value, effect = found.values()
-    if not effect and key and operator == TolerationOperator.EXISTS:
+    is_text = not effect and "=" not in key
+    if is_text and key and operator == TolerationOperator.EXISTS:
         return key
-    if not effect and operator == TolerationOperator.EQUAL:
+    if is_text and operator == TolerationOperator.EQUAL:
         return f"{key}={value}"
     return {name: text for name, text in found.items() if text}
 
