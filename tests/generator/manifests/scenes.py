@@ -76,3 +76,14 @@ def spec_of(*documents: object, levels: dict[str, str] | None = None) -> dict[st
     """Return the spec of the translated request."""
     spec: dict[str, Any] = translated(*documents, levels=levels).document["spec"]
     return spec
+
+
+def placed_pod(name: str, node: str = "", phase: str = "", **metadata: Any) -> dict[str, Any]:  # noqa: ANN401 - of a pod
+    """Return a pod on a node, or one that waits."""
+    made = pod(name, **metadata)
+    made["spec"] |= {"nodeName": node} if node else {}
+    return made | ({"status": {"phase": phase}} if phase else {})
+
+
+def leaf_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [leaf for row in rows for leaf in (leaf_rows(row.get("children", [])) or [row])]
