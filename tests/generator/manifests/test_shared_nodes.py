@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from generator.cli.exit_codes import ExitCode
-from tests.generator.manifests.scenes import GPU, job, kubeflow_job, pod_spec
+from tests.generator.manifests.scenes import GPU, job, kubeflow_job, pod, pod_spec
 from tests.generator.placement.documents import racks
 from tests.generator.scenes import Ran, kube_node, run
 from topology.model.tree import render_tree
@@ -78,6 +78,28 @@ def test_running_pods_take_their_gpus_first(
     shared: SharedNodes, count: int, *, is_feasible: bool
 ) -> None:
     assert shared.run_in_rack(count, HALVES, used=3).document["feasible"] is is_feasible
+
+
+def test_pods_of_the_file_that_run_take_their_gpus_and_ports(shared: SharedNodes) -> None:
+    other = pod("other") | {"spec": pod_spec(nodeName="n0")}
+    container = {"ports": [{"hostPort": 80}]}
+    template: dict[str, Any] = {
+        "metadata": {"annotations": HALVES},
+        "spec": {"schedulerName": "kai-scheduler", "containers": [container]},
+    }
+    marks = {"labels": {"batch.kubernetes.io/job-name": "train"}}
+    own = pod("train-0", **marks) | {"spec": template["spec"] | {"nodeName": "n1"}}
+    own["metadata"]["annotations"] = HALVES
+    for count, documents, nodes in (
+        (1, [], {"n0", "n1"}),
+        (1, [other], {"n1"}),
+        (2, [own], {"n0"}),
+        (2, [own, other], None),
+    ):
+        made = {"kind": "List", "items": [job(parallelism=count, template=template), *documents]}
+        found = shared.place(made | {"apiVersion": "v1"}).document
+        assert found["feasible"] is (nodes is not None)
+        assert set(found["assignment"].get("main", [])) <= (nodes or set())
 
 
 @pytest.mark.parametrize(
