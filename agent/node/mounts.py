@@ -1,8 +1,8 @@
 """Mounts whose source was deleted: what replaced it on the node is not visible here.
 
-A container has a folder of its node as a mount of that very folder, not of its path. If a daemon or
-a package deletes the folder and makes it anew, the container keeps the deleted one, which stays
-empty. Only a restart of the container mounts the new folder.
+A container mounts the folder itself, not its path. If a daemon or a package deletes the folder and
+creates it again, the container still has the deleted one, which stays empty. Only a restart of the
+container mounts the new folder.
 
 Source: `seq_dentry` in fs/seq_file.c and `dentry_path` in fs/d_path.c of Linux, which add
 `//deleted` to the root of such a mount in /proc/PID/mountinfo; proc_pid_mountinfo(5) for its form.

@@ -193,7 +193,7 @@ def read_labelled_nodes(sources: Sources, tier_names: Sequence[str] = ()) -> Loa
 def read_saved_tree(
     file: Path, sources: Sources, *, is_restricted: bool = False
 ) -> LoadedObservation:
-    """Read a TopologyTree, with its nodes named as in the list of nodes if one is given.
+    """Read a TopologyTree. If a list of nodes is given, the nodes have the names of that list.
 
     Args:
         file: the TopologyTree.

@@ -14,9 +14,10 @@ from typing import Final
 from generator.manifests.fields import Field
 from generator.outputs.node_labels import DEFAULT_PREFIX
 from generator.placement.cluster.levels import AT_MOST, CLUSTER_TIER, EACH, NODE_TIER, SEPARATOR
+from topology.model.ids import HOSTNAME_LABEL
 
 _FIXED_TIERS: Final = {
-    "kubernetes.io/hostname": NODE_TIER,
+    HOSTNAME_LABEL: NODE_TIER,
     "NodeTopologyLayer": NODE_TIER,
     "ClusterTopologyLayer": CLUSTER_TIER,
 }

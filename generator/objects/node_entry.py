@@ -16,12 +16,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 
 from generator.objects.usable_fields import FieldFault, Path, validate_fields
 from generator.objects.yaml_document import ValueFault
-from generator.outputs.node_labels.keys import HOSTNAME_KEY
 from generator.placement.cluster.nodes import Exclusion, NodeSpec
 from generator.placement.quantities import count_capacity, parse_exact_amount
 from topology.model.errors import ConfigError, show
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import (
+    HOSTNAME_LABEL,
     Id,
     IdKind,
     is_canonical_guid,
@@ -293,7 +293,7 @@ def _build_from_kube(
         ),
         path=("status", "addresses"),
     )
-    host_name = node.metadata.labels.get(HOSTNAME_KEY, "").strip()
+    host_name = node.metadata.labels.get(HOSTNAME_LABEL, "").strip()
     labelled = [Id(IdKind.HOSTNAME, host_name)] if host_name else []
     spec = NodeSpec(
         name=name,

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from generator.observe.label_presets import LABEL_PRESETS, is_preset, select_present
 from generator.outputs.hypernode.lint import is_usable_name
-from generator.outputs.node_labels.keys import HOSTNAME_KEY
 from topology.model.errors import ConfigError, list_some, show
+from topology.model.ids import HOSTNAME_LABEL
 from topology.model.tree import (
     DomainSpec,
     TopologyTree,
@@ -90,7 +90,7 @@ def build_labelled_tree(
     Raises:
         ConfigError: no node has any of the keys, or the number of names is wrong.
     """
-    wanted = [key for key in keys if key != HOSTNAME_KEY]
+    wanted = [key for key in keys if key != HOSTNAME_LABEL]
     used = select_present(wanted, set().union(*nodes.values()))
     if not used:
         shown = list_some(map(show, keys), _MAX_SHOWN)
@@ -251,13 +251,7 @@ def _find_shared_values(domains: Mapping[_Path, str], keys: Sequence[str]) -> It
         parents.setdefault((len(path), path[-1]), []).append(path[:-1])
     for (size, value), above in parents.items():
         if len(above) > 1:
-            shown = list_some(
-                (
-                    show("/".join(value or _NO_VALUE for value in path) or _NO_VALUE)
-                    for path in above
-                ),
-                _MAX_SHOWN,
-            )
+            shown = list_some(map(_show_path, above), _MAX_SHOWN)
             yield (
                 f"label {show(keys[size - 1])}: the value '{show(value)}' stands under "
                 f"{len(above)} parents, and counts as as many domains: {shown}"

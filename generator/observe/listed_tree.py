@@ -8,11 +8,10 @@ from dataclasses import replace
 from generator.objects.inventory import Inventory
 from topology.identity.node_names import build_node_names
 from topology.model.tree import (
-    DomainSpec,
     TopologyTree,
     Unplaced,
     all_nodes,
-    build_tree,
+    with_node_names,
     without_nodes,
 )
 
@@ -36,24 +35,11 @@ def name_as_listed(tree: TopologyTree, inventory: Inventory) -> TopologyTree:
 
     A tree that was saved without a list has the names that hosts give themselves.
     """
-    names = build_node_names(inventory.ids_by_node, tree.nodes)
+    known = build_node_names(inventory.ids_by_node, tree.nodes)
     listed = {node.name for node in inventory.nodes}
-    meant = {node: node if node in listed else names.find(node) or node for node in tree.nodes}
+    meant = {node: node if node in listed else known.find(node) or node for node in tree.nodes}
     counts = Counter(meant.values())
     if all(node == name for node, name in meant.items()):
         return tree
-    specs = [
-        DomainSpec(
-            name=domain.name,
-            tier=domain.tier,
-            parent=None if domain.parent is None else tree.domains[domain.parent].name,
-            nodes=tuple(meant[node] if counts[meant[node]] == 1 else node for node in domain.nodes),
-            switches=domain.switches,
-            margin=domain.margin,
-        )
-        for domain in tree.domains
-    ]
-    unplaced = [row for row in tree.unplaced if row.node not in counts]
-    return build_tree(
-        specs, tiers=tree.tiers, plane=tree.plane, unplaced=unplaced, origin=tree.origin
-    )
+    names = {node: meant[node] if counts[meant[node]] == 1 else node for node in tree.nodes}
+    return with_node_names(tree, names, [row for row in tree.unplaced if row.node not in counts])

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
-"""A node without this label counts as labelled with its name: plain lists of nodes lack it."""
 NAME_FIELD: Final = "metadata.name"
 """The only field of a node that requirements can name."""
 _MAX_INTEGER: Final = 2**63 - 1

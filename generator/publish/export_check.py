@@ -28,7 +28,7 @@ from generator.outputs.hypernode import (
     parse_manifest,
 )
 from generator.outputs.nfd import FEATURE, NODE_LABEL
-from generator.outputs.node_labels import HOSTNAME_KEY, build_tier_keys, list_label_keys
+from generator.outputs.node_labels import build_tier_keys, list_label_keys
 from generator.outputs.slinky import ANNOTATION
 from generator.outputs.slurm import (
     SlurmTopology,
@@ -40,6 +40,7 @@ from generator.outputs.slurm import (
 )
 from generator.outputs.slurm.config import BLOCK_TOPOLOGY, TREE_TOPOLOGY
 from topology.model.errors import ConfigError, list_some, show
+from topology.model.ids import HOSTNAME_LABEL
 from topology.model.tree import TopologyTree, all_nodes, parse_tree, without_nodes
 
 _MAX_SHOWN: Final = 3
@@ -176,7 +177,7 @@ def _read_levels(export: Export, tree: TopologyTree, settings: ExportSettings) -
     keys = build_tier_keys(tree.tiers, settings.label_prefix)
     topology = export.documents[0]
     read = parse_topology_levels(json.dumps(topology).encode(), source=topology["kind"])
-    if [key for key in read if key != HOSTNAME_KEY] != [*reversed(keys)]:
+    if [key for key in read if key != HOSTNAME_LABEL] != [*reversed(keys)]:
         yield "its levels are not the label keys of the tiers"
     aliases = [row["alias"] for row in topology["spec"].get("levels", ()) if "alias" in row]
     if len({*aliases, *read}) < len(aliases) + len(read):

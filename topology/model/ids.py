@@ -57,6 +57,8 @@ _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z")
 _NO_GUID = frozenset({"0" * 16, "f" * 16})
 _ADDRESS = re.compile(r"[\d.]+")
 MAX_NODE_NAME = 253
+HOSTNAME_LABEL = "kubernetes.io/hostname"
+"""The label of a single node, set by the kubelet."""
 DEFAULT_HOST_NAMES = frozenset({"", "localhost", "localhost.localdomain", "ubuntu", "(none)"})
 """What hosts are called before a name is set: it means none of them."""
 

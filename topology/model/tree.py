@@ -257,19 +257,32 @@ def without_nodes(tree: TopologyTree, names: Collection[str]) -> TopologyTree:
     if not names:
         return tree
     dropped = frozenset(names)
+    kept = {node: node for node in tree.nodes if node not in dropped}
+    return with_node_names(tree, kept, [row for row in tree.unplaced if row.node not in dropped])
+
+
+def with_node_names(
+    tree: TopologyTree, names: Mapping[str, str], unplaced: Iterable[Unplaced]
+) -> TopologyTree:
+    """Return the tree with other names of its nodes.
+
+    Args:
+        tree: any tree.
+        names: by node; a node without a name is left out, and so are domains without a node.
+        unplaced: instead of those of the tree.
+    """
     specs = [
         DomainSpec(
             name=domain.name,
             tier=domain.tier,
             parent=None if domain.parent is None else tree.domains[domain.parent].name,
-            nodes=tuple(node for node in domain.nodes if node not in dropped),
+            nodes=tuple(names[node] for node in domain.nodes if node in names),
             switches=domain.switches,
             margin=domain.margin,
         )
         for domain in tree.domains
-        if any(node not in dropped for node in tree.nodes_of(domain))
+        if any(node in names for node in tree.nodes_of(domain))
     ]
-    unplaced = [row for row in tree.unplaced if row.node not in dropped]
     return build_tree(
         specs, tiers=tree.tiers, plane=tree.plane, unplaced=unplaced, origin=tree.origin
     )

@@ -193,8 +193,8 @@ def _count_named(rows: Field, name: str, count: str) -> int:
 def _find_rank(pod: KubeObject, pods: SetPods, keys: PodKeys) -> int | None:
     """Return the index of a pod in its set, from that of its replica and of the pod in it.
 
-    The workers of a LeaderWorkerSet with a leader count from 1. No slices bound them, so that only
-    the order matters.
+    If a LeaderWorkerSet has a leader, the indices of its workers begin at 1. Workers have no
+    slices, so only their order matters.
     """
     texts = [_find_mark(pod, key) for key in keys.ranks]
     if not texts or not all(text.isascii() and text.isdecimal() for text in texts):

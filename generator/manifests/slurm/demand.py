@@ -7,7 +7,6 @@ those of src/sbatch/opt.c, src/common/slurm_opt.c and src/interfaces/gres.c of S
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from generator.manifests.ignored_fields import Relevance
 from generator.manifests.slurm.command_line import YES
@@ -23,8 +22,6 @@ from generator.manifests.slurm.component import (
     take_tres_per_task,
 )
 from topology.model.errors import PlacementRequestError
-
-_ONE_NODE: Final = NodeCount(1, 1)
 
 
 @dataclass(frozen=True, slots=True)

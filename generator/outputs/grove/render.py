@@ -12,9 +12,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from generator.outputs.node_labels import HOSTNAME_KEY
 from generator.outputs.owned_object import OwnedObject
 from topology.model.errors import ConfigError, show
+from topology.model.ids import HOSTNAME_LABEL
 
 API_VERSION: Final = "grove.io/v1alpha1"
 KAI_SCHEDULER: Final = "kai-scheduler"
@@ -49,7 +49,7 @@ def render_grove_objects(
         {"domain": domain, "key": key}
         for domain, key in (
             *reversed([*zip(domains, keys, strict=True)]),
-            (HOST_DOMAIN, HOSTNAME_KEY),
+            (HOST_DOMAIN, HOSTNAME_LABEL),
         )
     ]
     bindings = [{"schedulerName": KAI_SCHEDULER, "topologyReference": kai_topology}]

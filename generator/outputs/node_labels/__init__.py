@@ -9,7 +9,6 @@ Imports `topology`, and the names of padding from `hypernode`.
 
 from generator.outputs.node_labels.keys import (
     DEFAULT_PREFIX,
-    HOSTNAME_KEY,
     LabelFamily,
     build_tier_keys,
     check_label_prefix,
@@ -24,7 +23,6 @@ from generator.outputs.node_labels.render import (
 
 __all__ = [
     "DEFAULT_PREFIX",
-    "HOSTNAME_KEY",
     "LabelFamily",
     "NodeLabels",
     "build_tier_keys",

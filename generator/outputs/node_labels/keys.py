@@ -13,10 +13,9 @@ from typing import Final
 
 from generator.outputs.object_names import is_object_name
 from topology.model.errors import ConfigError, show
+from topology.model.ids import HOSTNAME_LABEL
 
 DEFAULT_PREFIX: Final = "topology.toponaut.io"
-HOSTNAME_KEY: Final = "kubernetes.io/hostname"
-"""The label of a single node, set by the kubelet."""
 MAX_KEY: Final = 63
 MAX_LEVELS: Final = 16
 """The most levels in a Topology of Kueue or KAI."""
@@ -112,7 +111,7 @@ def list_level_keys(keys: Sequence[str]) -> tuple[str, ...]:
     Raises:
         ConfigError: there are more levels than these systems take.
     """
-    levels = (*reversed(keys), HOSTNAME_KEY)
+    levels = (*reversed(keys), HOSTNAME_LABEL)
     if len(levels) > MAX_LEVELS:
         raise ConfigError(
             f"a Topology has at most {MAX_LEVELS} levels with the host name, not {len(levels)}"

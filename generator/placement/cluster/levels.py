@@ -8,6 +8,7 @@ nodes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 
@@ -112,17 +113,18 @@ class TreeLevels:
 
         A label with one value on all nodes, in the tree or not, is of the cluster.
         """
-        if key not in self._heights:
-            if len(self._heights) >= _MAX_NAMES_READ:
-                self._heights.clear()
-            num_nodes = len(self.tree.nodes)
-            values = [labels.get(key) for labels in self.labels]
-            in_tree = values[:num_nodes]
-            height = None if None in in_tree else self._match_values(in_tree)
-            if height is None and None not in values and len(set(values)) == 1:
-                height = self.root
-            self._heights[key] = height
-        return self._heights[key]
+        with suppress(KeyError):  # another thread may clear the cache at any moment
+            return self._heights[key]
+        num_nodes = len(self.tree.nodes)
+        values = [labels.get(key) for labels in self.labels]
+        in_tree = values[:num_nodes]
+        height = None if None in in_tree else self._match_values(in_tree)
+        if height is None and None not in values and len(set(values)) == 1:
+            height = self.root
+        if len(self._heights) >= _MAX_NAMES_READ:
+            self._heights.clear()
+        self._heights[key] = height
+        return height
 
     def _match_values(self, values: Sequence[str | None]) -> int | None:
         num_values = len(set(values))

@@ -26,7 +26,6 @@ from generator.placement.cluster.nodes import (
 )
 from generator.placement.groups import GangGroup
 from generator.placement.node_selection import (
-    HOSTNAME_LABEL,
     NodeOperator,
     NodeRequirement,
     Taint,
@@ -34,7 +33,7 @@ from generator.placement.node_selection import (
     Toleration,
     parse_taint,
 )
-from topology.model.ids import natural_key
+from topology.model.ids import HOSTNAME_LABEL, natural_key
 from topology.model.tree import TopologyTree
 
 NOTHING_USED: Mapping[str, int] = MappingProxyType({})
@@ -223,6 +222,7 @@ class Snapshot:
             codes = []
             for spec in self.specs:
                 value = spec.name if is_field else spec.labels.get(key)
+                # Plain lists of nodes lack this label.
                 if value is None and key == HOSTNAME_LABEL:
                     value = spec.name
                 codes.append(-1 if value is None else code_of.setdefault(value, len(code_of)))
