@@ -7,6 +7,7 @@ nodes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -38,6 +39,7 @@ EACH = "&"
 """Between tiers of which a domain must satisfy each: the lowest counts."""
 AT_MOST = "<="
 """Before the tier number of a HyperNode: the highest tier up to this number."""
+_BOUND = re.compile(rf"{AT_MOST}([0-9]{{1,9}})", re.ASCII)
 _MAX_NAMES_READ = 256
 """Unknown names whose labels are compared with the tree; the cache is then cleared."""
 
@@ -102,8 +104,8 @@ class TreeLevels:
         if name in self.tiers:
             return self.tiers.index(name)
         if name.startswith(AT_MOST):
-            number = name.removeprefix(AT_MOST)
-            within = self.tree.highest_tier_within(int(number)) if number.isdecimal() else 0
+            bound = _BOUND.fullmatch(name)
+            within = self.tree.highest_tier_within(int(bound[1])) if bound else 0
             return self.root if within is None else within or None
         height = self.tree.tier_of(name)
         return self._find_label_height(name) if height is None else height

@@ -23,7 +23,7 @@ from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.placement.engine import place
 from generator.placement.request import parse_request
 from tests.generator.manifests.scenes import job, pod_spec
-from tests.generator.placement.documents import racks
+from tests.generator.placement.documents import racks, request
 from topology.model.tree import TopologyTree
 
 KEYS = ("example.com/zone", "example.com/block", "example.com/leaf-switch")
@@ -229,6 +229,13 @@ def test_the_highest_tier_of_volcano_is_an_upper_bound_that_counts_as_hypernodes
         return place_job(snapshot, [document]).is_feasible
 
     assert (place_pods(most), place_pods(most + 1)) == (True, False)
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "\u00b2", "\u0663", "", "-1", "1.5"])
+def test_an_upper_bound_that_is_no_small_number_is_a_tier_that_the_tree_lacks(number: str) -> None:
+    answer = place(build_snapshot(CABLES, build_nodes(BARE)), request(required=f"<={number}"))
+    assert answer.reason is not None
+    assert answer.reason.kind is ReasonKind.NO_LEVEL
 
 
 def test_the_keys_in_the_status_of_the_fabric_are_names_of_tiers() -> None:
