@@ -34,6 +34,7 @@ from generator.outputs.slurm import (
     build_switches,
     is_slurm_name,
     render_block_config,
+    render_renamed,
     render_tree_config,
     render_yaml_config,
 )
@@ -137,8 +138,16 @@ def wrap_text(export: Export, settings: ExportSettings) -> Export:
     return export._replace(documents=(render_object(row),))
 
 
+def _render_slurm_tree(tree: TopologyTree) -> str:
+    return render_tree_config(build_switches(tree)) + render_renamed(tree)
+
+
+def _render_slurm_block(tree: TopologyTree) -> str:
+    return render_block_config(build_blocks(tree)) + render_renamed(tree)
+
+
 def _render_slurm_yaml(tree: TopologyTree) -> str:
-    return render_yaml_config(build_switches(tree), build_blocks(tree))
+    return render_yaml_config(build_switches(tree), build_blocks(tree)) + render_renamed(tree)
 
 
 def _render_topograph_text(tree: TopologyTree) -> str:
@@ -196,8 +205,8 @@ def _render_config_map(tree: TopologyTree, settings: ExportSettings) -> Objects:
 
 _TEXTS: Final[Mapping[ExportFormat, Callable[[TopologyTree], str]]] = MappingProxyType(
     {
-        ExportFormat.SLURM_TREE: lambda tree: render_tree_config(build_switches(tree)),
-        ExportFormat.SLURM_BLOCK: lambda tree: render_block_config(build_blocks(tree)),
+        ExportFormat.SLURM_TREE: _render_slurm_tree,
+        ExportFormat.SLURM_BLOCK: _render_slurm_block,
         ExportFormat.SLURM_YAML: _render_slurm_yaml,
         ExportFormat.TOPOGRAPH: _render_topograph_text,
         ExportFormat.DOT: render_dot,

@@ -4,11 +4,12 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.kube.resources import HYPERNODES, RECORDS
+from generator.kube.resources import HYPERNODES, NODES, RECORDS
 from tests.generator.scenes import PAIRS, Ran, Scene, run
 from tests.kube.conftest import WRITER
 from tests.kube.servers import Cluster, Generator, serving
@@ -35,6 +36,16 @@ def generator(cluster: Cluster, tmp_path: Path) -> Iterator[Generator]:
     with serving(cluster, tmp_path) as running:
         cluster.await_tree()
         yield running
+
+
+def find(generator: Generator, kind: str) -> list[dict[str, Any]]:
+    """Return the findings of a kind that a replica lists."""
+    asked = generator.log_file.with_name("findings.yaml")
+    asked.write_text(f"{{kinds: [{kind}]}}")
+    ran = run("rpc", "ListFindings", "--server", generator.address, "-f", asked)
+    assert ran.code == ExitCode.OK, ran.err
+    rows: list[dict[str, Any]] = ran.document.get("findings", [])
+    return rows
 
 
 def toponaut(cluster: Cluster, command: str, *words: str) -> Ran:
@@ -68,6 +79,26 @@ def test_it_writes_what_is_cabled_and_nothing_at_rest(cluster: Cluster) -> None:
     others = {RECORDS.plural, STATUS}
     assert {one.resource for one in written} == {HYPERNODES.plural, *others}
     assert {one.name for one in written if one.resource not in others} == changed
+
+
+def test_it_finds_a_node_of_the_cluster_that_is_no_host(
+    cluster: Cluster, generator: Generator
+) -> None:
+    host, kind = cluster.scene.hosts[0], "unmatched-nodes"
+    assert find(generator, kind) == []
+    cluster.forget({host})
+    cluster.api.expect("DELETE", NODES.path(host))
+    cluster.add_node("renamed-by-hand")
+    cluster.await_that(lambda: find(generator, kind), "the finding")
+    (row,) = find(generator, kind)
+    assert row["severity"] == "SEVERITY_WARNING"
+    assert "1 listed node has no host: renamed-by-hand" in row["message"]
+    assert f"1 host has no listed node: {host}" in row["message"]
+    shown = [one["kind"] for one in cluster.fabric()["status"]["findings"]]
+    assert kind in shown
+    cluster.api.expect("DELETE", NODES.path("renamed-by-hand"))
+    cluster.add_node(host)
+    cluster.await_that(lambda: not find(generator, kind), "the finding is gone")
 
 
 @pytest.mark.long

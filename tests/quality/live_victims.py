@@ -1,7 +1,8 @@
 """The workloads that the real Kueue evicts for a gang, against the fewest pods that are enough.
 
-kube-scheduler 1.36 evicts no pod for a gang with a topology, and vc-scheduler only with actions
-that no installation enables by default.
+kube-scheduler 1.36 evicts no pod for a gang with a topology; 1.37 does
+(https://github.com/kubernetes/kubernetes/pull/140683), and is not run here. vc-scheduler evicts
+only with actions that no installation enables by default.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ Imports `topology`, and the names of padding from `hypernode`.
 
 from generator.outputs.slurm.config import (
     render_block_config,
+    render_renamed,
     render_tree_config,
     render_yaml_config,
 )
@@ -24,6 +25,7 @@ from generator.outputs.slurm.units import (
     SlurmSwitch,
     build_blocks,
     build_switches,
+    is_other_type,
     is_slurm_name,
 )
 
@@ -35,10 +37,12 @@ __all__ = [
     "build_blocks",
     "build_switches",
     "find_slurm_problem",
+    "is_other_type",
     "is_slurm_name",
     "parse_topology_conf",
     "parse_topology_yaml",
     "render_block_config",
+    "render_renamed",
     "render_tree_config",
     "render_yaml_config",
 ]

@@ -11,8 +11,15 @@ from typing import Any, Final
 
 import yaml
 
-from generator.outputs.slurm.units import BlockLayout, SlurmSwitch
+from generator.outputs.slurm.units import (
+    BlockLayout,
+    SlurmSwitch,
+    is_other_type,
+    list_renamed_domains,
+)
+from topology.model.errors import show
 from topology.model.name_ranges import fold_names
+from topology.model.tree import TopologyTree
 
 TREE_TOPOLOGY: Final = "toponaut-tree"
 BLOCK_TOPOLOGY: Final = "toponaut-block"
@@ -56,7 +63,7 @@ def render_yaml_config(switches: Sequence[SlurmSwitch], layout: BlockLayout) -> 
     ]
     if layout.blocks:
         blocks = [
-            {"block": block.name, "nodes": fold_names(block.nodes)} for block in layout.blocks
+            {"block": block.name, "nodes": _fold_as_text(block.nodes)} for block in layout.blocks
         ]
         topologies.append(
             {
@@ -69,7 +76,22 @@ def render_yaml_config(switches: Sequence[SlurmSwitch], layout: BlockLayout) -> 
     return f"---\n{_HEADER}{body}"
 
 
+def render_renamed(tree: TopologyTree) -> str:
+    """Return a comment for each domain whose switch or block has another name."""
+    rows = list_renamed_domains(tree)
+    return "".join(f"# {show(name)} is named {renamed} here\n" for name, renamed in rows)
+
+
 def _build_switch_row(switch: SlurmSwitch) -> dict[str, str]:
     if switch.nodes:
-        return {"switch": switch.name, "nodes": fold_names(switch.nodes)}
-    return {"switch": switch.name, "children": fold_names(switch.switches)}
+        return {"switch": switch.name, "nodes": _fold_as_text(switch.nodes)}
+    return {"switch": switch.name, "children": _fold_as_text(switch.switches)}
+
+
+def _fold_as_text(names: Sequence[str]) -> str:
+    """Return names as a list that Slurm cannot take for a number, a boolean or null.
+
+    A node keeps its name. hostlist.c skips separators at the end of a list.
+    """
+    folded = fold_names(names)
+    return f"{folded}," if is_other_type(folded) else folded

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from generator.outputs.slurm.units import SlurmBlock, SlurmSwitch, is_slurm_name
+from generator.outputs.slurm.units import SlurmBlock, SlurmSwitch, is_other_type, is_slurm_name
 from topology.model.errors import show
 from topology.model.name_ranges import expand_names
 
@@ -65,6 +65,7 @@ def parse_topology_yaml(text: str) -> SlurmTopology:
     """
     try:
         topologies = yaml.load(text, Loader=_LOADER)  # noqa: S506 - a safe loader
+        _require_texts(topologies)
         trees = [row["tree"]["switches"] for row in topologies if "tree" in row]
         layouts = [row["block"] for row in topologies if "block" in row]
         return SlurmTopology(
@@ -87,6 +88,19 @@ def _split_field(word: str) -> tuple[str, str]:
     if not (key and separator and value):
         raise ValueError(f"'{show(word)}' is no KEY=VALUE")
     return key, value
+
+
+def _require_texts(value: Any) -> None:  # noqa: ANN401 - a document
+    """Require that slurmctld reads every text of a document as a text.
+
+    Raises:
+        ValueError: it would read one as a number, a boolean or null.
+    """
+    if isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            _require_texts(one)
+    elif isinstance(value, str) and is_other_type(value):
+        raise ValueError(f"Slurm does not read '{show(value)}' as a text")
 
 
 def _expand(row: Mapping[str, Any], key: str) -> tuple[str, ...]:

@@ -5,7 +5,9 @@ are those of the domains, and of the padding where a domain has both nodes and c
 line of Slurm cannot have. All nodes of a tree must have names that Slurm can hold.
 
 Source: topology.conf(5) and topology.yaml(5) of Slurm 22.05 to 26.05; hostlist.c, which reads the
-number at the end of a name as 64 bits, so that a longer one becomes another name.
+number at the end of a name as 64 bits, so that a longer one becomes another name;
+DATA_PARSE_FROM_STR in data_parser.h of Slurm 25.11, which converts every text of topology.yaml that
+looks like a number, a boolean or null, quoted or not, and data.c, which says what looks like one.
 """
 
 from __future__ import annotations
@@ -20,8 +22,12 @@ from generator.outputs.node_labels.values import UNPLACED_PREFIX, hash_value
 from topology.model.tree import TopologyTree
 
 _NAME: Final = re.compile(r"(?!.*[0-9]{20}\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z", re.ASCII)
-
-
+_OTHER_TYPE: Final = re.compile(
+    r"null|y|yes|n|no|t|true|f|false|on|off|[-+]?(inf|infinity|\.inf|nan|\.nan)|~.*|"
+    r"[-+]?([0-9][0-9_]*(\.[0-9_]*)?|\.[0-9_]+)(e[-+]?[0-9]+)?|"
+    r"[-+]?(0x[0-9a-f_.]+(p[-+]?[0-9]+)?|0b[01_]+|0o[0-7_]+)|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}",
+    re.ASCII | re.IGNORECASE,
+)
 _ROOT: Final = "toponaut-root"
 """The switch above all domains; no switch of the fabric."""
 
@@ -54,6 +60,16 @@ class BlockLayout(NamedTuple):
 def is_slurm_name(name: str) -> bool:
     """Return whether Slurm's hostlists can hold a name."""
     return _NAME.match(name) is not None
+
+
+def is_other_type(text: str) -> bool:
+    """Return whether Slurm, or another reader of YAML 1.1 or 1.2, may read a text as no text."""
+    return _OTHER_TYPE.fullmatch(text) is not None
+
+
+def list_renamed_domains(tree: TopologyTree) -> list[tuple[str, str]]:
+    """Return the domains whose units have another name, and that name, in tree order."""
+    return [row for row in _name_units(tree).items() if row[0] != row[1]]
 
 
 def build_switches(tree: TopologyTree) -> tuple[SlurmSwitch, ...]:
@@ -154,5 +170,6 @@ def _name_units(tree: TopologyTree) -> Mapping[str, str]:
 
 
 def _name_unit(name: str) -> str:
-    """Return the name where Slurm takes it, else one that ends in a hash."""
-    return name if is_slurm_name(name) else hash_value(name)
+    """Return the name where Slurm takes it as it is, else one that ends in a hash."""
+    tried = (name, hash_value(name), hash_value(f"unit-{name}"))
+    return next(one for one in tried if is_slurm_name(one) and not is_other_type(one))

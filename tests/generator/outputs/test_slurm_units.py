@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from generator.outputs.slurm import (
     SlurmSwitch,
@@ -13,10 +14,12 @@ from generator.outputs.slurm import (
     build_blocks,
     build_switches,
     find_slurm_problem,
+    is_other_type,
     is_slurm_name,
     parse_topology_conf,
     parse_topology_yaml,
     render_block_config,
+    render_renamed,
     render_tree_config,
     render_yaml_config,
 )
@@ -187,6 +190,72 @@ def test_a_domain_whose_name_slurm_cannot_hold_gets_another(name: str) -> None:
     spine, leaf = build_switches(build_tree(specs, tiers=TIERS))
     assert spine.switches == (leaf.name,)
     assert is_slurm_name(leaf.name)
+
+
+OTHER_TYPES = (
+    *("null", "NULL", "y", "Yes", "n", "no", "t", "TRUE", "f", "false", "on", "Off", "~"),
+    *("123", "007", "1_000", "1e5", "1.5", "1.", ".5", "0x1f", "0X1F", "0x1p3", "0b11", "0o17"),
+    *("inf", "Infinity", "nan", "-inf", "+1", ".nan", "2001-12-14", "9" * 32),
+)
+TEXTS = ("1-2", "0x", "1e", "e5", "nul", "onn", "leaf-1", "1.2.3", "0xg", "a1", "10g", "inf1", "tt")
+
+
+def is_read_as_text(text: str) -> bool:
+    """Return whether PyYAML (YAML 1.1), and Slurm as data.c converts, both read it as a text."""
+    if not isinstance(yaml.safe_load(text), str):
+        return False
+    if text.lower() in {"null", "y", "yes", "t", "true", "on", "n", "no", "f", "false", "off"}:
+        return False
+    for convert in (float, float.fromhex if text[:2].lower() == "0x" else float):
+        try:
+            convert(text)
+        except (ValueError, OverflowError):
+            continue
+        return False
+    return not text.startswith("~")
+
+
+@pytest.mark.parametrize("text", OTHER_TYPES)
+def test_it_knows_what_is_read_as_another_type(text: str) -> None:
+    assert is_other_type(text)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_it_keeps_what_is_read_as_a_text(text: str) -> None:
+    assert not is_other_type(text)
+    assert is_read_as_text(text)
+
+
+names = st.text("01789abefilnoprstuxy_.-NOTX", min_size=1, max_size=8).filter(is_slurm_name)
+
+
+@given(names)
+@example("0x1p-2")
+@example("1_0.5_0e+7")
+def test_a_text_is_one_for_every_reader(name: str) -> None:
+    assert is_other_type(name) or is_read_as_text(name)
+
+
+@given(st.lists(names | st.sampled_from(OTHER_TYPES), min_size=3, max_size=6, unique=True))
+def test_no_name_in_the_yaml_file_is_read_as_another_type(drawn: list[str]) -> None:
+    leaves = [DomainSpec(name, 1, "the top", (f"n{at}",)) for at, name in enumerate(drawn[1:])]
+    alone = DomainSpec(drawn[0], 1, "the top", ("on",))
+    tree = build_tree([DomainSpec("the top", 2, None), *leaves, alone], tiers=TIERS)
+    switches, layout = build_switches(tree), build_blocks(tree)
+    text = render_yaml_config(switches, layout)
+    topologies = yaml.safe_load(text)
+    rows = [*topologies[0]["tree"]["switches"], *topologies[1]["block"]["blocks"]]
+    assert all(is_read_as_text(value) for row in rows for value in row.values())
+    assert len({row.name for row in switches}) == len(switches) == len(drawn) + 1
+    assert parse_topology_yaml(text) == SlurmTopology(switches, layout.blocks, layout.sizes)
+    renamed = {name for name in (*drawn, "the top") if name not in {row.name for row in switches}}
+    lines = render_renamed(tree).splitlines()
+    assert {line[2:].partition(" is named ")[0] for line in lines} == renamed
+
+
+def test_a_yaml_file_whose_names_slurm_converts_is_refused() -> None:
+    with pytest.raises(ValueError, match="'null'"):
+        parse_topology_yaml("- tree: {switches: [{switch: 'null', nodes: a}]}")
 
 
 def test_the_yaml_file_has_both_topologies() -> None:
