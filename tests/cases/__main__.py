@@ -10,6 +10,7 @@ TARGET, prints its commands, and runs nothing.
 
 The inputs of a case are the files beside case.json. input.txtar holds many: a line `-- PATH --`
 begins a file, a line `-- PATH -> TARGET --` is a link, and a file that begins with #! is a program.
+A PATH with {A,B} stands for one with A and one with B, which are equal.
 A command is the list of arguments of toponaut, or {"for": [word, ...], "run": [program, argument,
 ...], "to": file}: the program runs once for each word, put in place of %, and what it prints is
 written to the file.
@@ -54,7 +55,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 TIMEOUT_S = 60
 PACKED = "input.txtar"
@@ -102,6 +103,10 @@ class Outcome:
         except ValueError:
             return False
         return True
+
+
+Execute: TypeAlias = Callable[[list[str], Path], Outcome]
+"""Runs the words of one command line in a folder."""
 
 
 def list_findings(document: Any) -> list[str]:
@@ -239,6 +244,15 @@ def shorten(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def list_paths(pattern: str) -> list[str]:
+    """Return the paths that a pattern with {A,B} stands for."""
+    head, found, rest = pattern.partition("{")
+    if not found:
+        return [pattern]
+    words, _, tail = rest.partition("}")
+    return [path for word in words.split(",") for path in list_paths(f"{head}{word}{tail}")]
+
+
 def unpack(folder: Path) -> None:
     """Write the files of input.txtar beside it, and remove it."""
     packed = folder / PACKED
@@ -251,12 +265,13 @@ def unpack(folder: Path) -> None:
         if not head:
             lines.append(line)
             continue
-        path, lines = folder / head[1], []
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if head[2]:
-            path.symlink_to(head[2])
-        else:
-            contents[path] = lines
+        lines = []
+        for path in (folder / name for name in list_paths(head[1])):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if head[2]:
+                path.symlink_to(head[2])
+            else:
+                contents[path] = lines
     for path, lines in contents.items():
         path.write_text("".join(lines))
         if lines and lines[0].startswith("#!"):
@@ -274,34 +289,40 @@ def list_command_lines(command: Any) -> list[tuple[list[str], str | None]]:
     ]
 
 
-def run(command: Any, folder: Path) -> Outcome:
+def execute(arguments: list[str], folder: Path) -> Outcome:
+    """Run one program in a folder."""
+    done = subprocess.run(
+        arguments,
+        check=False,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=TIMEOUT_S,
+    )
+    stdout, stderr = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    return Outcome(done.returncode, stdout, stderr, folder)
+
+
+def run(command: Any, folder: Path, execute: Execute) -> Outcome:
     """Run a command; of several command lines return the outcome with the highest exit code."""
     outcomes = []
     for arguments, target in list_command_lines(command):
-        done = subprocess.run(
-            arguments,
-            check=False,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=TIMEOUT_S,
-        )
-        stdout, stderr = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+        outcome = execute(arguments, folder)
         if target:
             (folder / target).parent.mkdir(parents=True, exist_ok=True)
-            (folder / target).write_text(stdout)
-        outcomes.append(Outcome(done.returncode, stdout, stderr, folder))
+            (folder / target).write_text(outcome.stdout)
+        outcomes.append(outcome)
     return max(outcomes, key=lambda outcome: outcome.exit)
 
 
-def judge(folder: Path) -> str | None:
+def judge(folder: Path, execute: Execute = execute) -> str | None:
     """Run the case in this folder; return its first fault."""
     case = json.loads((folder / "case.json").read_text())
     with tempfile.TemporaryDirectory() as name:
         copy = shutil.copytree(folder, Path(name) / "case", symlinks=True)
         unpack(copy)
         try:
-            outcomes = [run(command, copy) for command in case["commands"]]
+            outcomes = [run(command, copy, execute) for command in case["commands"]]
         except subprocess.TimeoutExpired:
             return f"no answer in {TIMEOUT_S} s"
         return find_first_fault(case["checks"], outcomes)
