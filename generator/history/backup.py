@@ -17,7 +17,13 @@ from typing import Any, Final, NamedTuple
 from generator.history.finding_changes import build_fault_key
 from generator.history.finding_document import decode_finding, encode_finding
 from generator.history.history_file import FindingLife, Generation, open_history
-from generator.history.retention import DAY_S, HOUR_S, MINUTE_S, choose_kept
+from generator.history.retention import (
+    DAY_S,
+    HOUR_S,
+    MINUTE_S,
+    choose_kept,
+    find_surplus_findings,
+)
 from topology.model.errors import ConfigError, show
 from topology.model.tree import parse_tree, render_tree
 
@@ -88,7 +94,7 @@ def merge_backups(older: Backup, own: Backup) -> Backup:
     known = {(build_fault_key(life.finding), life.ended_s) for life in lives}
     lives += [row for row in gone if (build_fault_key(row.finding), row.ended_s) not in known]
     generations = (*own.generations, *before)[:MAX_GENERATIONS]
-    return Backup(generations, _sort_lives(lives))
+    return Backup(generations, _choose_lives(lives, len(lives)))
 
 
 def pack_backup(backup: Backup) -> bytes:
@@ -98,7 +104,7 @@ def pack_backup(backup: Backup) -> bytes:
         ConfigError: not even the newest generation fits.
     """
     generations = _take_within(backup.generations)
-    lives = _sort_lives(backup.lives)
+    lives = _choose_lives(backup.lives, len(backup.lives))
     while True:
         packed = _pack(generations, lives)
         if len(packed) <= MAX_BYTES:
@@ -108,7 +114,7 @@ def pack_backup(backup: Backup) -> bytes:
                 f"the history does not fit: one tree takes {len(packed)} bytes of {MAX_BYTES}"
             )
         if len(lives) > len(generations):
-            lives = lives[: len(lives) // 2]
+            lives = _choose_lives(lives, len(lives) // 2)
         else:
             generations = generations[: max(1, len(generations) // 2)]
 
@@ -166,12 +172,17 @@ def _take_within(generations: Sequence[Generation]) -> Sequence[Generation]:
     return taken
 
 
-def _sort_lives(lives: Sequence[FindingLife]) -> tuple[FindingLife, ...]:
-    """Return the findings that exist by fault, then those that ended, the last one first."""
+def _choose_lives(lives: Sequence[FindingLife], limit: int) -> tuple[FindingLife, ...]:
+    """Return the findings that exist by fault, then a share of those that ended, the last first."""
     present = [life for life in lives if life.ended_s is None]
     gone = [life for life in lives if life.ended_s is not None]
-    gone.sort(key=lambda life: -(life.ended_s or 0))
-    return (*sorted(present, key=lambda life: build_fault_key(life.finding)), *gone[:MAX_GONE])
+    faults = [(life.finding.device, life.ended_s or 0) for life in gone]
+    num_gone = min(MAX_GONE, max(0, limit - len(present)))
+    dropped = set(find_surplus_findings(faults, num_gone))
+    kept = [life for index, life in enumerate(gone) if index not in dropped]
+    kept.sort(key=lambda life: -(life.ended_s or 0))
+    present.sort(key=lambda life: build_fault_key(life.finding))
+    return (*present[:limit], *kept)
 
 
 def _pack(generations: Sequence[Generation], lives: Sequence[FindingLife]) -> bytes:

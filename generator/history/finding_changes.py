@@ -43,6 +43,11 @@ def build_fault_key(finding: Finding) -> str:
     return "\n\n".join((finding.kind.value, own, *ends))
 
 
+def read_device(fault: str) -> str:
+    """Return the device of a fault."""
+    return fault.split("\n\n", 1)[-1].split("\n", 1)[0]
+
+
 def compare_findings(before: Iterable[Finding], after: Iterable[Finding]) -> FindingChanges:
     """Return which findings came, stayed and went."""
     before, after = tuple(before), tuple(after)

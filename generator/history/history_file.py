@@ -7,6 +7,7 @@ row for its whole life. A server writes the file, and other programs read it at 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,13 +16,13 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, NamedTuple
 
-from generator.history.finding_changes import build_fault_key
+from generator.history.finding_changes import build_fault_key, read_device
 from generator.history.finding_document import decode_finding, encode_finding
-from generator.history.retention import KEPT_S, choose_kept
+from generator.history.retention import KEPT_S, choose_kept, find_surplus_findings
 from generator.store.sqlite_file import (
     SqliteSchema,
-    connect_to_file,
     name_file_in_errors,
+    open_for_writes,
     open_read_only,
     run_transaction,
     show_path,
@@ -34,7 +35,7 @@ FILE_NAME: Final = "history.sqlite"
 MAX_TREE_BYTES: Final = 256 << 20
 """Of all compressed trees; the oldest generations make room. A tree of 10,000 hosts takes 40 kB."""
 MAX_GONE_FINDINGS: Final = 200_000
-"""Findings that ended; those that ended first make room."""
+"""Findings that ended; of the day and the device with the most, those that ended first make room."""
 _MAX_UNPACKED: Final = 256 << 20
 _SCHEMA: Final = SqliteSchema(
     "a history",
@@ -110,7 +111,7 @@ class HistoryWriter:
             StoreError: the file cannot be used.
         """
         with self._lock, name_file_in_errors(self._file):
-            if self._file.exists() or not generations:
+            if os.path.lexists(self._file) or not generations:
                 return
             database = self._database = self._open()
             with run_transaction(database):
@@ -125,7 +126,7 @@ class HistoryWriter:
         Raises:
             StoreError: the file cannot be read.
         """
-        if not self._file.exists():
+        if not os.path.lexists(self._file):
             return None
         with open_history(self._file) as history:
             newest = history.read_generations(limit=1)
@@ -139,12 +140,10 @@ class HistoryWriter:
             self._database = None
 
     def _open(self) -> sqlite3.Connection:
-        database = connect_to_file(self._file)
+        database = open_for_writes(self._file, _SCHEMA)
         try:
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = NORMAL")
-            with run_transaction(database):
-                _SCHEMA.create(database)
         except BaseException:
             database.close()
             raise
@@ -222,17 +221,16 @@ class History:
         return tuple(self._decode(document) for (document,) in rows)
 
     def read_lives(self, *, max_gone: int) -> tuple[FindingLife, ...]:
-        """Return the findings that exist, and those that ended last, with their times.
+        """Return the findings that exist, and a share of those that ended, with their times.
 
         Raises:
             StoreError: a finding cannot be read.
         """
-        columns = "SELECT document, began_s, ended_s FROM findings WHERE ended_s"
-        present = self._database.execute(f"{columns} IS NULL ORDER BY fault").fetchall()
-        gone = self._database.execute(
-            f"{columns} IS NOT NULL ORDER BY ended_s DESC LIMIT ?", (max_gone,)
-        ).fetchall()
-        return tuple(FindingLife(self._decode(row[0]), row[1], row[2]) for row in (*present, *gone))
+        columns = "SELECT document, began_s, ended_s FROM findings WHERE"
+        rows = self._database.execute(f"{columns} ended_s IS NULL ORDER BY fault").fetchall()
+        for rowid in _choose_ended(self._database, max_gone).kept:
+            rows += self._database.execute(f"{columns} rowid = ?", (rowid,)).fetchall()
+        return tuple(FindingLife(self._decode(row[0]), row[1], row[2]) for row in rows)
 
     def _decode(self, document: str) -> Finding:
         try:
@@ -260,8 +258,7 @@ def open_history(file: Path) -> Iterator[History]:
     """
     with open_read_only(file) as database:
         database.execute("BEGIN")
-        if not _SCHEMA.is_in(database):
-            raise StoreError("is empty")
+        _SCHEMA.require_in(database)
         yield History(file, database)
 
 
@@ -314,8 +311,32 @@ def _update_findings(database: sqlite3.Connection, findings: Iterable[Finding], 
         [(fault, text, now_s) for fault, text in present.items() if fault not in known],
     )
     database.execute("DELETE FROM findings WHERE ended_s < ?", (now_s - KEPT_S,))
-    database.execute(
-        "DELETE FROM findings WHERE rowid IN (SELECT rowid FROM findings WHERE ended_s IS NOT NULL"
-        " ORDER BY ended_s DESC LIMIT -1 OFFSET ?)",
-        (MAX_GONE_FINDINGS,),
-    )
+    _forget_findings(database)
+
+
+class _EndedChoice(NamedTuple):
+    """Row ids of ended findings."""
+
+    kept: list[int]
+    """The last that ended first."""
+    surplus: list[int]
+
+
+def _forget_findings(database: sqlite3.Connection) -> None:
+    """Delete the ended findings above the limit, many at a time: all are read to choose them."""
+    query = "SELECT count(*) FROM findings WHERE ended_s IS NOT NULL"
+    (num_ended,) = database.execute(query).fetchone()
+    if num_ended <= MAX_GONE_FINDINGS + MAX_GONE_FINDINGS // 20:
+        return
+    surplus = _choose_ended(database, MAX_GONE_FINDINGS).surplus
+    database.executemany("DELETE FROM findings WHERE rowid = ?", [(rowid,) for rowid in surplus])
+
+
+def _choose_ended(database: sqlite3.Connection, limit: int) -> _EndedChoice:
+    """Return which of the ended findings are within a limit; O(ended findings)."""
+    query = "SELECT rowid, fault, ended_s FROM findings WHERE ended_s IS NOT NULL"
+    rows = database.execute(f"{query} ORDER BY ended_s DESC").fetchall()
+    faults = [(read_device(fault), ended_s) for _, fault, ended_s in rows]
+    surplus = [rows[index][0] for index in find_surplus_findings(faults, limit)]
+    dropped = set(surplus)
+    return _EndedChoice([row[0] for row in rows if row[0] not in dropped], surplus)

@@ -9,7 +9,14 @@ from typing import Final, NamedTuple
 
 from generator.reservations.holds import ReservationUsage
 from generator.reservations.records import Refusal, Reservation
-from generator.reservations.rules import Step, apply_step, expire_if_due, is_forgettable
+from generator.reservations.rules import (
+    MAX_RESERVATIONS,
+    Step,
+    apply_step,
+    expire_if_due,
+    is_forgettable,
+)
+from topology.model.fair_shares import find_surplus
 
 _PODS_BOUND: Final = "its pods are bound"
 _STALE_WRITE: Final = "written by a leader that was replaced"
@@ -64,13 +71,31 @@ def _update_if_due(
 
 
 def find_forgettable(
-    reservations: Sequence[Reservation], usages: Mapping[str, ReservationUsage], *, now: datetime
+    reservations: Sequence[Reservation],
+    usages: Mapping[str, ReservationUsage],
+    *,
+    now: datetime,
+    limit: int = MAX_RESERVATIONS,
 ) -> list[str]:
-    """Return the ids to delete; not those that bound pods of a held gang belong to."""
+    """Return the ids to delete: of reservations that ended long ago, and of those above the limit.
+
+    Of the holder with the most ended reservations, those that ended first make room. Never deleted
+    are reservations that bound pods of a held gang belong to; there are no more than such pods.
+    """
     gangs = {reservation.gang for reservation in reservations if reservation.is_held_at(now)}
-    return [
-        reservation.id
+    ended = [
+        reservation
         for reservation in reservations
-        if is_forgettable(reservation, now)
+        if not reservation.is_held_at(now)
         and not (reservation.gang in gangs and usages[reservation.id].num_bound)
     ]
+    old = [reservation.id for reservation in ended if is_forgettable(reservation, now)]
+    rest = [reservation for reservation in ended if not is_forgettable(reservation, now)]
+    rest.sort(key=_find_end, reverse=True)
+    num_kept = max(0, limit - (len(reservations) - len(old) - len(rest)))
+    surplus = find_surplus(rest, [(reservation.holder,) for reservation in rest], num_kept)
+    return old + [reservation.id for reservation in surplus]
+
+
+def _find_end(reservation: Reservation) -> datetime:
+    return reservation.ended_at or reservation.expires_at or reservation.created_at

@@ -61,7 +61,7 @@ log = logging.getLogger(__name__)
 MAX_ATTEMPTS: Final = 3
 """Searches per request, when other reservations take the nodes first."""
 MAX_WRITES_PER_TICK: Final = 100
-"""Writes of one `tick`; a limit, so that callers do not wait for all that is due."""
+"""Writes, and deletions, of one `tick`; a limit, so that callers do not wait for all that is due."""
 _MIN_BUDGET_S: Final = 0.01
 
 
@@ -206,9 +206,7 @@ class ReservationLedger:
                 due = find_due(reservations, usages, now=now, writer=writer)
                 if due:
                     self._put(due[:MAX_WRITES_PER_TICK])
-                forgotten = find_forgettable(reservations, usages, now=now)
-                if forgotten:
-                    self._store.delete(forgotten[:MAX_WRITES_PER_TICK])
+                self._forget(find_forgettable(reservations, usages, now=now))
             self._problem = ""
         except (KubeError, StoreError) as error:
             if str(error) != self._problem:
@@ -222,6 +220,19 @@ class ReservationLedger:
             self._notified = snapshot
             self._on_change()
 
+    def _make_room(self) -> None:
+        """Delete ended reservations where there is no room for one more: they refuse no request."""
+        with self._write_lock:
+            stored, now = self._store.read_reservations(), self._now()
+            if len(stored) >= MAX_RESERVATIONS:
+                usages = self._compute_usage(stored, self._capacity, now)
+                limit = MAX_RESERVATIONS - 1
+                self._forget(find_forgettable(stored, usages, now=now, limit=limit))
+
+    def _forget(self, ids: Sequence[str]) -> None:
+        if ids:
+            self._store.delete(ids[:MAX_WRITES_PER_TICK])
+
     def _put(self, changed: Sequence[Reservation]) -> None:
         self._store.put(changed)
         self._notify()
@@ -233,9 +244,10 @@ class ReservationLedger:
         earlier = self._find(request.id)
         if earlier is not None:
             return self._answer_repeat(earlier, request)
-        if self._is_full():
-            problem = "too many reservations; release those that are not needed"
+        problem = self._find_full_table(request.holder)
+        if problem:
             return Refusal(RefusalKind.FULL, problem)
+        self._make_room()
         return self._place_and_store(request, ends_at)
 
     def _place_and_store(
@@ -384,10 +396,21 @@ class ReservationLedger:
     def _find(self, id_: str) -> Reservation | None:
         return next((row for row in self._store.read_reservations() if row.id == id_), None)
 
-    def _is_full(self) -> bool:
-        stored, now = self._store.read_reservations(), self._now()
-        num_held = sum(row.is_held_at(now) for row in stored)
-        return len(stored) >= MAX_RESERVATIONS or num_held >= MAX_HELD
+    def _find_full_table(self, holder: str) -> str:
+        """Return why a holder gets no further reservation; empty if it gets one.
+
+        A holder has at most as many as are left, so that every other holder gets one too.
+        """
+        now = self._now()
+        held = [row for row in self._store.read_reservations() if row.is_held_at(now)]
+        num_own = sum(row.holder == holder for row in held)
+        num_free = MAX_HELD - len(held)
+        if num_own < num_free:
+            return ""
+        return (
+            f"you hold {num_own} reservations, and {num_free} of {MAX_HELD} are left: a caller "
+            "holds at most as many as are left; release those that are not needed"
+        )
 
     @contextmanager
     def _wait_for_turn(self, ends_at: float) -> Iterator[bool]:

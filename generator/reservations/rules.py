@@ -51,8 +51,9 @@ _RUN_BYTES: Final = 32
 RETENTION_S: Final = 600
 """An ended reservation is kept for this time, or for its TTL if that is longer."""
 MAX_HELD: Final = 4096
+"""Of all holders; one holder has at most as many as are left."""
 MAX_RESERVATIONS: Final = 8192
-"""Held and ended reservations together."""
+"""Held and ended reservations together; ended ones make room for new ones."""
 _UUID4: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _GANG: Final = re.compile(r"(?:[^/]{1,63}/)?[^/]{1,253}")
 _PLANE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

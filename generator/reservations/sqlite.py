@@ -1,14 +1,16 @@
 """Reservations in a SQLite file, for a single server that reads a folder.
 
 Each write is one transaction with a write-ahead log and full synchronisation: after a crash of the
-process or the machine, an acknowledged write is complete. The file is created with the first
-reservation. Each server that opens the file begins a new epoch; a server of an older epoch can no
+process or the machine, an acknowledged write is complete. After each write the log is copied into
+the file, so that an acknowledged write does not depend on the log. The file is created with the
+first reservation; an empty one is damaged. Each server that opens the file begins a new epoch; a server of an older epoch can no
 longer write.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,8 +23,8 @@ from generator.reservations.records import Refusal, Reservation
 from generator.reservations.store import StoreFenced
 from generator.store.sqlite_file import (
     SqliteSchema,
-    connect_to_file,
     name_file_in_errors,
+    open_for_writes,
     open_read_only,
     require_undamaged,
     run_transaction,
@@ -63,7 +65,7 @@ class SqliteReservations:
         self._inherited_ids: frozenset[str] = frozenset()
         self._epoch = 1
         self._inode = 0
-        if file.exists():
+        if os.path.lexists(file):
             self._open()
 
     @property
@@ -136,9 +138,10 @@ class SqliteReservations:
         """Open the file, or create it, and begin an epoch."""
         read_reservations(self._file)  # raises before an unusable file is changed
         with name_file_in_errors(self._file):
-            database = connect_to_file(self._file)
+            database = open_for_writes(self._file, _SCHEMA)
             try:
                 database.execute("PRAGMA journal_mode = WAL")
+                database.execute("PRAGMA wal_autocheckpoint = 1")  # the log may get lost
                 database.execute("PRAGMA synchronous = FULL")
                 rows = self._begin_epoch(database)
                 self._inode = self._file.stat().st_ino
@@ -154,7 +157,6 @@ class SqliteReservations:
     def _begin_epoch(self, database: sqlite3.Connection) -> list[tuple[str, str]]:
         """Begin an epoch, and return the rows stored at its start."""
         with run_transaction(database):
-            _SCHEMA.create(database)
             database.execute("UPDATE epochs SET epoch = epoch + 1")
             (self._epoch,) = database.execute("SELECT epoch FROM epochs").fetchone()
             return database.execute("SELECT id, document FROM reservations").fetchall()
@@ -190,11 +192,10 @@ def read_reservations(file: Path) -> tuple[Reservation, ...]:
     Raises:
         StoreError: the file is not a reservations database, has a later version, or is damaged.
     """
-    if not file.exists():
+    if not os.path.lexists(file):
         return ()
     with open_read_only(file) as database:
-        if not _SCHEMA.is_in(database):
-            return ()
+        _SCHEMA.require_in(database)
         require_undamaged(database)
         rows = database.execute("SELECT id, document FROM reservations ORDER BY id").fetchall()
     return tuple(_parse_row(file, row) for row in rows)

@@ -145,7 +145,9 @@ class DirectoryStore:
 
     def read_reports(self) -> StoredReports:
         """Return all reports; empty before the first write."""
-        return read_reports(self.reports) if self.reports.exists() else StoredReports((), (), 0)
+        if not os.path.lexists(self.reports):
+            return StoredReports((), (), 0)
+        return read_reports(self.reports)
 
     def read_hypernodes(self) -> StoredHyperNodes:
         """Return all HyperNodes; empty before the first write.
@@ -153,7 +155,7 @@ class DirectoryStore:
         Only a HyperNode in a file of its own name is used: others could not be replaced or removed.
         The name of a file with any other content is taken.
         """
-        if not self.hypernodes.exists():
+        if not os.path.lexists(self.hypernodes):
             return StoredHyperNodes((), (), 0)
         problems: list[ParseError] = []
         files = list_files(self.hypernodes)
@@ -182,7 +184,7 @@ class DirectoryStore:
         A record that cannot be read is a problem, and the next one replaces it.
         """
         path = object_path(self.records, RECORD_NAME)
-        if not path.exists():
+        if not os.path.lexists(path):
             return StoredRecord()
         try:
             return StoredRecord(parse_tree_record(_read_document(path)))
@@ -238,7 +240,7 @@ class DirectoryStore:
             StoreError: the file cannot be read, or does not hold exactly one object.
         """
         path = object_path(self.fabrics, FABRIC_NAME)
-        return _read_document(path) if path.exists() else None
+        return _read_document(path) if os.path.lexists(path) else None
 
     def write_fabric(self, document: dict[str, Any]) -> bool:
         """Write the Fabric object; return False if the file has this content already.

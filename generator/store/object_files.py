@@ -257,7 +257,7 @@ def write_file(path: Path, text: str) -> bool:
         return False
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace_file(path, raw)
+        replace_file(path, raw)
     except OSError as error:
         raise WriteError(f"cannot write {path}: {error.strerror}") from error
     return True
@@ -276,8 +276,12 @@ def delete_file(folder: Path, name: str) -> bool:
     return True
 
 
-def _replace_file(path: Path, raw: bytes) -> None:
-    """Replace the content of a file; a crash leaves the old or the new content, never a part."""
+def replace_file(path: Path, raw: bytes) -> None:
+    """Replace the content of a file; a crash leaves the old or the new content, never a part.
+
+    Raises:
+        OSError: the folder does not exist or cannot be written.
+    """
     number, temporary = open_temporary(path.parent)
     try:
         with open(number, "wb") as stream:  # noqa: PTH123 - an open descriptor

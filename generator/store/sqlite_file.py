@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from topology.model.errors import StoreError, show
+from generator.store.object_files import replace_file
+from topology.model.errors import StoreError, WriteError, show
 
 BUSY_TIMEOUT_S: Final = 5.0
 
@@ -24,39 +26,49 @@ class SqliteSchema(NamedTuple):
     statements: tuple[str, ...]
     """Create the tables."""
 
-    def create(self, database: sqlite3.Connection) -> None:
-        """Create the tables unless they exist.
+    def require_in(self, database: sqlite3.Connection) -> None:
+        """Check that a file has the tables.
 
         Raises:
-            StoreError: the tables belong to another program or to a later version.
-        """
-        if self.is_in(database):
-            return
-        for statement in self.statements:
-            database.execute(statement)
-        database.execute(f"PRAGMA application_id = {self.application_id}")
-        database.execute(f"PRAGMA user_version = {self.version}")
-
-    def is_in(self, database: sqlite3.Connection) -> bool:
-        """Return whether the tables exist; False for an empty database.
-
-        Raises:
-            StoreError: the tables belong to another program or to a later version.
+            StoreError: it has none, so it was emptied or cut: a new file appears with its tables.
+                Or the tables belong to another program or to a later version.
         """
         (mark,) = database.execute("PRAGMA application_id").fetchone()
         (version,) = database.execute("PRAGMA user_version").fetchone()
         (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if not (mark or version or tables):
-            return False
+            raise StoreError(f"is damaged: it is empty, and was a database of {self.content}")
         if mark != self.application_id:
             raise StoreError(f"is not a database of {self.content}")
         if version != self.version:
             raise StoreError(f"has schema version {version}; this program supports {self.version}")
-        return True
+
+    def build_file(self) -> bytes:
+        """Return the content of a new file: the tables, without a row."""
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as database:
+            for statement in self.statements:
+                database.execute(statement)
+            database.execute(f"PRAGMA application_id = {self.application_id}")
+            database.execute(f"PRAGMA user_version = {self.version}")
+            return database.serialize()
 
 
-def connect_to_file(file: Path) -> sqlite3.Connection:
-    """Open a file for writes, or create it; threads share the connection under a lock."""
+def open_for_writes(file: Path, schema: SqliteSchema) -> sqlite3.Connection:
+    """Open a file for writes; threads share the connection under a lock.
+
+    If there is no file, it appears with its tables in one step. So a file without tables was
+    emptied or cut by another program, and never by a crash of this one.
+
+    Raises:
+        StoreError: the file cannot be used; it stays unchanged.
+    """
+    if not os.path.lexists(file):
+        try:
+            replace_file(file, schema.build_file())
+        except OSError as error:
+            raise WriteError(f"cannot be created: {error.strerror}") from error
+    with open_read_only(file) as database:  # raises before an unusable file is changed
+        schema.require_in(database)
     return sqlite3.connect(
         file, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
     )
@@ -69,7 +81,7 @@ def open_read_only(file: Path) -> Iterator[sqlite3.Connection]:
     Raises:
         StoreError: there is no such file, it is not a regular file, or it cannot be read.
     """
-    if not file.exists():
+    if not os.path.lexists(file):
         raise StoreError(f"{show_path(file)}: does not exist; toponaut serve writes it")
     if not file.is_file():
         raise StoreError(f"{show_path(file)}: is not a regular file")

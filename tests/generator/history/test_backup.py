@@ -29,9 +29,9 @@ BEFORE = tree_of({"a": ("n1", "n2"), "b": ("n3",)})
 AFTER = tree_of({"a": ("n1",), "b": ("n2", "n3")})
 
 
-def find(device: str) -> Finding:
+def find(device: str, port: str = "1") -> Finding:
     """Return a finding as it is read back: with the port of its subject as evidence."""
-    return decode_finding(encode_finding(finding_of(device)))
+    return decode_finding(encode_finding(finding_of(device, port)))
 
 
 GONE = FindingLife(find("gone"), NOW_S - 400, NOW_S - 200)
@@ -121,6 +121,16 @@ def test_what_does_not_fit_into_an_object_is_dropped_oldest_first() -> None:
     assert times_of(found) == times_of(BACKUP)
     assert 0 < len(found.lives) < len(lives)
     assert found.lives[0] == lives[0]
+
+
+def test_findings_of_one_device_leave_no_other_device_out_of_a_backup() -> None:
+    quiet = FindingLife(find("quiet"), NOW_S - 90_000, NOW_S - 80_000)
+    lives = tuple(
+        FindingLife(find("flapping", port=f"{at:x}" * 40), NOW_S - at - 1, NOW_S - at)
+        for at in range(40_000)
+    )
+    found = parse_backup(pack_backup(Backup(BACKUP.generations, (*lives, quiet))))
+    assert quiet in found.lives
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,46 @@ def test_its_size_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert len(history.read_findings(START + 17 * DAY)) == 1
 
 
+def flood(writer: HistoryWriter, device: str, *, start_s: int, num_ends: int) -> None:
+    """End findings one after the other; `{}` in the name of the device is a number."""
+    for step in range(num_ends + 1):
+        found = finding_of(device.format(step), port=str(step))
+        writer.record(None, [found] if step < num_ends else [], start_s + step)
+
+
+@pytest.mark.parametrize("device", ["flapping", "invented-{}"])
+def test_findings_that_end_every_second_push_out_no_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str
+) -> None:
+    monkeypatch.setattr(history_file, "MAX_GONE_FINDINGS", 60)
+    writer = HistoryWriter(tmp_path / "h")
+    writer.record(BEFORE, [], START)
+    honest = [f"d{day}" for day in range(20)]
+    for day, name in enumerate(honest):
+        writer.record(None, [finding_of(name)], START + day * DAY)
+        writer.record(None, [], START + day * DAY + 60)
+    flood(writer, device, start_s=START + 20 * DAY, num_ends=300)
+    with open_history(tmp_path / "h") as history:
+        lives = history.read_lives(max_gone=1000)
+        few = history.read_lives(max_gone=25)
+    assert len(lives) <= 63
+    assert set(honest) <= {life.finding.device for life in lives}
+    assert set(honest) <= {life.finding.device for life in few}
+    ends = [life.ended_s or 0 for life in lives]
+    assert ends == sorted(ends, reverse=True)
+
+
+def test_of_one_day_a_device_keeps_its_share_beside_one_that_flaps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_file, "MAX_GONE_FINDINGS", 60)
+    writer = HistoryWriter(tmp_path / "h")
+    writer.record(BEFORE, [finding_of("quiet")], START)
+    flood(writer, "flapping", start_s=START + 1, num_ends=300)
+    with open_history(tmp_path / "h") as history:
+        assert "quiet" in {life.finding.device for life in history.read_lives(max_gone=10)}
+
+
 def test_a_damaged_tree_is_a_clear_error(tmp_path: Path) -> None:
     file = tmp_path / "h"
     write(file).close()
@@ -111,6 +151,21 @@ def test_it_refuses_a_file_of_another_program_and_changes_nothing(tmp_path: Path
     with pytest.raises(StoreError, match="is not a database"), open_history(file):
         pass
     assert file.read_bytes()[100:] == before[100:]
+
+
+def test_it_refuses_an_emptied_file_and_changes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "h"
+    write(file).close()
+    file.write_bytes(b"")
+    writer = HistoryWriter(file)
+    for use in (
+        lambda: writer.record(BEFORE, (), START),
+        writer.read_last_tree,
+        open_history(file).__enter__,
+    ):
+        with pytest.raises(StoreError, match=f"{file}: is damaged: it is empty"):
+            use()
+    assert file.read_bytes() == b""
 
 
 def test_it_says_that_a_file_does_not_exist(tmp_path: Path) -> None:

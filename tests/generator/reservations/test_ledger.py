@@ -1,6 +1,7 @@
 """The ledger: repeated requests, capacity, priorities, bad requests, failures of the store."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from generator.placement import NodeSpec, Snapshot
 from generator.placement.engine import place
 from generator.reservations.ledger import MAX_WRITES_PER_TICK, ReservationLedger
 from generator.reservations.records import LOCAL_HOLDER, Refusal, RefusalKind, ReservationResult
-from generator.reservations.rules import MAX_HELD, RETENTION_S
+from generator.reservations.rules import MAX_HELD, MAX_RESERVATIONS, RETENTION_S
 from generator.reservations.store import StoreFenced
 from tests.generator.reservations.worlds import (
     World,
@@ -309,6 +310,53 @@ def test_it_limits_the_number_of_reservations() -> None:
     assert isinstance(world.reserve(1, count=1), ReservationResult), (
         "a repeated request is still answered"
     )
+
+
+def fill_table(world: World, number: int, holder: str, num_rows: int) -> None:
+    """Give a holder copies of its n-th reservation, in the phase that it has."""
+    row = next(row for row in world.ledger.read_current() if row.id == id_of(number))
+    for copy in range(number * 10_000, number * 10_000 + num_rows - 1):
+        world.store.rows[id_of(copy)] = replace(row, id=id_of(copy), holder=holder)
+
+
+@pytest.mark.parametrize("phase", [Phase.RELEASED, Phase.EXPIRED])
+def test_ended_reservations_refuse_none_and_make_room_oldest_first(phase: Phase) -> None:
+    world = World(cluster(num_nodes=2, slots=10**6, per_leaf=2))
+    day_s = 86_400
+    world.made(1, count=1, holder="bob", ttl_s=day_s)
+    world.release(1, holder="bob")
+    for number in (2, 3):
+        ttl_s = day_s if phase is Phase.RELEASED else 60
+        world.made(number, count=1, holder="eve", ttl_s=ttl_s)
+        if phase is Phase.RELEASED:
+            world.release(number, holder="eve")
+        world.clock.pass_s(61)
+        fill_table(world, number, "eve", MAX_RESERVATIONS // 2)
+    made = world.made(4, count=1, holder="bob")
+    assert made.is_held_at(world.clock.now())
+    assert len(world.store.rows) == MAX_RESERVATIONS
+    assert id_of(1) in world.store.rows, "eve's make room, though bob's ended before"
+    newest = [row for row in world.store.rows.values() if row.id == id_of(3)]
+    assert newest, "of eve's, the oldest make room"
+    world.store.rows |= {id_of(at): newest[0] for at in range(90_000, 90_050)}
+    world.ledger.tick()
+    assert len(world.store.rows) == MAX_RESERVATIONS
+    assert {id_of(1), id_of(3), id_of(4)} <= world.store.rows.keys()
+
+
+def test_no_holder_takes_the_whole_table() -> None:
+    world = World(cluster(num_nodes=2, slots=10**6, per_leaf=2))
+    world.made(1, count=1, holder="eve", ttl_s=600)
+    fill_table(world, 1, "eve", MAX_HELD // 2)
+    full = refusal(world.reserve(2, count=1, holder="eve"))
+    assert full.kind is RefusalKind.FULL
+    assert full.problem.startswith("you hold 2048 reservations, and 2048 of 4096 are left: ")
+    world.made(2, count=1, holder="bob", ttl_s=600)
+    fill_table(world, 2, "bob", MAX_HELD // 4)
+    assert refusal(world.reserve(3, count=1, holder="bob")).kind is RefusalKind.FULL
+    world.made(3, count=1, holder="carol")
+    world.clock.pass_s(600)
+    assert world.made(4, count=1, holder="eve"), "what has expired is left again"
 
 
 def test_it_limits_the_writes_of_one_tick() -> None:

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess  # noqa: TID251 - a process that is killed is the thing under test
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 
@@ -117,6 +118,20 @@ def _text(file: Path) -> None:
     file.write_text("reservations: none of your business\n" * 50)
 
 
+def _emptied(file: Path) -> None:
+    store = SqliteReservations(file)
+    store.put([example()])
+    store.close()
+    file.write_bytes(b"")
+
+
+def _without_tables(file: Path) -> None:
+    with sqlite3.connect(file) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+    database.close()
+    assert file.stat().st_size > 0
+
+
 def _cut(file: Path) -> None:
     store = SqliteReservations(file)
     store.put([example(at) for at in range(50)])
@@ -159,6 +174,8 @@ def _renamed(file: Path) -> None:
             _newer, "has schema version 2; this program supports 1", id="a later program's"
         ),
         pytest.param(_text, "not a database", id="a text file"),
+        pytest.param(_emptied, "is damaged: it is empty", id="emptied"),
+        pytest.param(_without_tables, "is damaged: it is empty", id="cut before its tables"),
         pytest.param(_cut, "malformed|damaged", id="cut off"),
         pytest.param(_scribbled, "malformed|damaged", id="scribbled over"),
         pytest.param(
@@ -179,17 +196,32 @@ def test_it_does_not_change_a_file_that_is(file: Path, make: object, why: str) -
     assert file.read_bytes() == before
 
 
-def test_it_treats_an_empty_file_as_new(file: Path) -> None:
-    file.touch()
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(Path.mkdir, id="a folder"),
+        pytest.param(os.mkfifo, id="a named pipe"),
+        pytest.param(lambda file: file.symlink_to("nowhere"), id="a link to nothing"),
+        pytest.param(lambda file: file.symlink_to(file.name), id="a link to itself"),
+    ],
+)
+def test_it_refuses_as_file(file: Path, make: Callable[[Path], object]) -> None:
+    make(file)
+    for use in (SqliteReservations, read_reservations):
+        with pytest.raises(StoreError, match="is not a regular file"):
+            use(file)
+    assert os.listdir(file.parent) == [file.name]
+
+
+def test_it_loses_no_acknowledged_write_with_the_log_of_a_killed_server(file: Path) -> None:
     store = SqliteReservations(file)
-    store.put([example()])
-    assert read_reservations(file) == (example(),)
-
-
-def test_it_refuses_a_folder_as_file(file: Path) -> None:
-    file.mkdir()
-    with pytest.raises(StoreError, match="is not a regular file"):
-        SqliteReservations(file)
+    rows = []
+    for number in range(1, 5):
+        rows.append(example(number))
+        store.put([rows[-1]])
+        copy = file.with_name(f"copy-{number}")  # without the log beside it
+        copy.write_bytes(file.read_bytes())
+        assert read_reservations(copy) == tuple(rows)
 
 
 def test_it_is_used_by_several_threads(file: Path) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
+from generator.objects.tree_record import TreeRecord
+from generator.objects.write_policy import with_approval
 from generator.outputs.hypernode import HyperNode, Member, MemberType, render_manifest
 from generator.outputs.hypernode.model import build_unreadable
 from generator.store.base import StoredHyperNodes
 from generator.store.directory import DirectoryStore, read_hypernodes, read_reports
+from generator.store.object_files import list_files
 from tests.generator.store.test_directory import report
-from topology.model.errors import CutInput
+from topology.model.errors import CutInput, StoreError
 from topology.reports.neighbor_report import render_report
 
 MEMBERS = tuple(Member(MemberType.NODE, f"node-{number}") for number in (7, 12, 123))
@@ -106,3 +111,41 @@ def test_no_report_of_a_file_that_ends_within_a_line_is_used(tmp_path: Path) -> 
     (tmp_path / "n1.yaml").write_bytes(whole[:-2])
     read = read_reports(tmp_path)
     assert (read.reports, len(read.problems)) == ((), 1)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda file: file.write_bytes(b""), id="is empty"),
+        pytest.param(lambda file: file.write_bytes(file.read_bytes()[:-20]), id="is cut"),
+        pytest.param(lambda file: (file.unlink(), file.mkdir()), id="is a folder"),
+        pytest.param(lambda file: (file.unlink(), os.mkfifo(file)), id="is a named pipe"),
+        pytest.param(lambda file: (file.unlink(), file.symlink_to("x")), id="is a link to nothing"),
+    ],
+)
+def test_no_object_counts_as_absent_while_its_file(
+    tmp_path: Path, damage: Callable[[Path], object]
+) -> None:
+    store = DirectoryStore(tmp_path)
+    store.put(OWN)
+    store.write_report(report("n1"))
+    store.write_fabric(with_approval(None, "0" * 16))
+    store.write_record(TreeRecord((OWN,)))
+    for folder in (store.hypernodes, store.reports, store.fabrics, store.records):
+        (file,) = list_files(folder)
+        damage(file)
+    assert [row.name for row in store.read_hypernodes().hypernodes] == ["leaf-1"]
+    assert store.read_reports().problems
+    assert store.read_record().problems
+    with pytest.raises(StoreError):
+        store.read_fabric()
+
+
+@pytest.mark.parametrize("name", ["neighborreports", "hypernodes"])
+def test_a_folder_that_is_a_link_to_nothing_does_not_count_as_empty(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).symlink_to("unmounted")
+    store = DirectoryStore(tmp_path)
+    with pytest.raises(StoreError, match="cannot read folder"):
+        (store.read_reports if name == "neighborreports" else store.read_hypernodes)()
