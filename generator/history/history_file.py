@@ -35,7 +35,7 @@ FILE_NAME: Final = "history.sqlite"
 MAX_TREE_BYTES: Final = 256 << 20
 """Of all compressed trees; the oldest generations make room. A tree of 10,000 hosts takes 40 kB."""
 MAX_GONE_FINDINGS: Final = 200_000
-"""Findings that ended; of the day and the device with the most, those that ended first make room."""
+"""Findings that ended; the oldest make room, of the day and then of the device with the most."""
 _MAX_UNPACKED: Final = 256 << 20
 _SCHEMA: Final = SqliteSchema(
     "a history",

@@ -147,7 +147,9 @@ class FabricStatusWriter:
             kept = [row for row in before.conditions if row.type is not _OUTPUTS_WRITTEN]
             before = before._replace(conditions=tuple(kept))
         generation = self._find_generation(summary.tree, is_in_sync=writer.is_in_sync)
-        held = build_held_plan(writer.held, before=before.held, now=now) if writer.held else None
+        held = None if writer.is_judged else before.held
+        if writer.held is not None:
+            held = build_held_plan(writer.held, before=before.held, now=now)
         return StatusUpdate(generation, merge_conditions(before.conditions, changes, now), held)
 
     def _find_generation(self, tree: TopologyTree | None, *, is_in_sync: bool) -> int:

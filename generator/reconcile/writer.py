@@ -55,6 +55,7 @@ from topology.model.errors import KubeFenced, ParseError, TopologyError
 log = logging.getLogger(__name__)
 _UNREAD: Final = "the Fabric object has not been read"
 _FOREIGN_REASON: Final = "ForeignHyperNodes"
+_NOT_HELD: Final = "this plan is not held any more"
 
 
 class WriterState(NamedTuple):
@@ -63,6 +64,8 @@ class WriterState(NamedTuple):
     conditions: tuple[ConditionChange, ...] = ()
     held: PlanVerdict | None = None
     """The verdict on the held plan; None if no plan is held."""
+    is_judged: bool = True
+    """Whether this round judged a plan; if not, what was held still is."""
     is_in_sync: bool = True
     """Whether the HyperNodes agree with the last plan, as far as it can be written."""
 
@@ -89,6 +92,8 @@ class HyperNodeWriter:
         """The conditions after the last round."""
         self._held: PlanVerdict | None = None
         """The verdict on the held plan."""
+        self._is_judged = False
+        """Whether this round judged a plan."""
         self.last_result = WriteResult()
         """The writes of the last round."""
         self._num_failures = 0
@@ -113,6 +118,7 @@ class HyperNodeWriter:
         writing is paused.
         """
         self.last_result = WriteResult()
+        self._is_judged = False
         if fabric.problems:
             if self._last_spec is None:
                 unknown = (UnknownSetting("", str(fabric.problems[0])),)
@@ -127,7 +133,7 @@ class HyperNodeWriter:
     @property
     def state(self) -> WriterState:
         """The state after the last round, for the status of the Fabric object."""
-        return WriterState(self._conditions, self._held, self.is_in_sync)
+        return WriterState(self._conditions, self._held, self._is_judged, self.is_in_sync)
 
     def record_not_ready(self, why: str, *, reason: str = "NoData") -> None:
         """Record why nothing is planned in this round, and write nothing."""
@@ -151,6 +157,7 @@ class HyperNodeWriter:
         """
         self._redate(request.record)
         decision = self._build_decision(request)
+        self._drop_approval(request)
         if not request.actions:
             self._adopt(request, decision)
             self._record_in_sync(request)
@@ -255,7 +262,7 @@ class HyperNodeWriter:
         """Return whether a plan may be written: allowed, not paused, no dry run; record why not."""
         if verdict.is_allowed or self._is_approved(verdict):
             return self._can_write(request)
-        self._held = verdict
+        self._held, self._is_judged = verdict, True
         self._hold_log.update({verdict.hash: {"plan": verdict.hash, "why": verdict.reason_text}})
         blocked = build_change_blocked(verdict)
         message = _join(request.conflict_text, blocked.message)
@@ -291,7 +298,24 @@ class HyperNodeWriter:
         held = build_held_plan(verdict, before=parse_write_status(self._document).held, now=now)
         return is_released(held, self.policy.budget.release_after_seconds, now)
 
+    def _drop_approval(self, request: WriteRequest) -> None:
+        """Remove the approval of a plan that this round does not plan.
+
+        Evidence has changed since a person approved. If the same plan follows from other evidence
+        later, a person decides anew.
+        """
+        approved = self.policy.approved_plan
+        is_planned = bool(request.actions) and self.policy.is_approved(hash_plan(request.actions))
+        if not approved or is_planned or self._settings.is_dry_run:
+            return
+        self.policy = self.policy._replace(approved_plan="")
+        if self._settings.is_leader():
+            with suppress(TopologyError):  # the next round tries again
+                self._store.consume_approval(approved)
+                log.warning("approval removed", extra={"plan": approved, "why": _NOT_HELD})
+
     def _clear_hold(self) -> None:
+        self._is_judged = True
         self._held = None
         self._hold_log.update({})
 

@@ -76,8 +76,8 @@ def find_forgettable(
     *,
     now: datetime,
     limit: int = MAX_RESERVATIONS,
-) -> list[str]:
-    """Return the ids to delete: of reservations that ended long ago, and of those above the limit.
+) -> list[Reservation]:
+    """Return the reservations to delete: those that ended long ago, and those above the limit.
 
     Of the holder with the most ended reservations, those that ended first make room. Never deleted
     are reservations that bound pods of a held gang belong to; there are no more than such pods.
@@ -89,12 +89,11 @@ def find_forgettable(
         if not reservation.is_held_at(now)
         and not (reservation.gang in gangs and usages[reservation.id].num_bound)
     ]
-    old = [reservation.id for reservation in ended if is_forgettable(reservation, now)]
+    old = [reservation for reservation in ended if is_forgettable(reservation, now)]
     rest = [reservation for reservation in ended if not is_forgettable(reservation, now)]
     rest.sort(key=_find_end, reverse=True)
     num_kept = max(0, limit - (len(reservations) - len(old) - len(rest)))
-    surplus = find_surplus(rest, [(reservation.holder,) for reservation in rest], num_kept)
-    return old + [reservation.id for reservation in surplus]
+    return old + find_surplus(rest, [(reservation.holder,) for reservation in rest], num_kept)
 
 
 def _find_end(reservation: Reservation) -> datetime:

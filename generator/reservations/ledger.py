@@ -61,7 +61,7 @@ log = logging.getLogger(__name__)
 MAX_ATTEMPTS: Final = 3
 """Searches per request, when other reservations take the nodes first."""
 MAX_WRITES_PER_TICK: Final = 100
-"""Writes, and deletions, of one `tick`; a limit, so that callers do not wait for all that is due."""
+"""Writes of one `tick`, and deletions; callers do not wait for all that is due."""
 _MIN_BUDGET_S: Final = 0.01
 
 
@@ -206,7 +206,7 @@ class ReservationLedger:
                 due = find_due(reservations, usages, now=now, writer=writer)
                 if due:
                     self._put(due[:MAX_WRITES_PER_TICK])
-                self._forget(find_forgettable(reservations, usages, now=now))
+                self._forget(find_forgettable(reservations, usages, now=now), now)
             self._problem = ""
         except (KubeError, StoreError) as error:
             if str(error) != self._problem:
@@ -227,11 +227,16 @@ class ReservationLedger:
             if len(stored) >= MAX_RESERVATIONS:
                 usages = self._compute_usage(stored, self._capacity, now)
                 limit = MAX_RESERVATIONS - 1
-                self._forget(find_forgettable(stored, usages, now=now, limit=limit))
+                self._forget(find_forgettable(stored, usages, now=now, limit=limit), now)
 
-    def _forget(self, ids: Sequence[str]) -> None:
-        if ids:
-            self._store.delete(ids[:MAX_WRITES_PER_TICK])
+    def _forget(self, rows: Sequence[Reservation], now: datetime) -> None:
+        rows, epoch = rows[:MAX_WRITES_PER_TICK], self._store.epoch
+        # The API server lets ended reservations be deleted alone, and the end may not be written.
+        unwritten = [expire_if_due(row, now=now, epoch=epoch) for row in rows if not row.is_ended]
+        if unwritten:
+            self._put(unwritten)
+        if rows:
+            self._store.delete([row.id for row in rows])
 
     def _put(self, changed: Sequence[Reservation]) -> None:
         self._store.put(changed)

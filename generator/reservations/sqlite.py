@@ -2,9 +2,9 @@
 
 Each write is one transaction with a write-ahead log and full synchronisation: after a crash of the
 process or the machine, an acknowledged write is complete. After each write the log is copied into
-the file, so that an acknowledged write does not depend on the log. The file is created with the
-first reservation; an empty one is damaged. Each server that opens the file begins a new epoch; a server of an older epoch can no
-longer write.
+the file, so an acknowledged write does not depend on the log. The file is created with the first
+reservation; an empty one is damaged. Each server that opens the file begins a new epoch; a server
+of an older epoch can no longer write.
 """
 
 from __future__ import annotations

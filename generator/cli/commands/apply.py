@@ -28,7 +28,7 @@ from generator.reconcile.plan import Action, render_action
 from generator.reconcile.tree_decision import build_record, with_past_times
 from runtime.clock import utc_now
 from runtime.program import noting_interruption
-from topology.model.errors import KubeError, KubeForbidden, StoreError
+from topology.model.errors import ConfigError, KubeError, KubeForbidden, StoreError
 
 GOOD_STATES: Final = frozenset({OutputState.WRITTEN, OutputState.PENDING})
 """The states of an output after a command that did its work."""
@@ -56,6 +56,7 @@ def run(
         plan = build_plan(
             add_store_reports(sources, store, observed.fabric), observed, policy=policy
         )
+        _drop_approval(plan, observed, opened, namespace)
         is_held = not (plan.verdict.is_allowed or policy.is_approved(plan.verdict.hash))
         if plan.actions and (is_held or policy.is_paused):
             print_document([], output, text=lambda: "nothing was changed")
@@ -126,6 +127,18 @@ def _redate(observed: ObservedHyperNodes, store: PlanStore) -> ObservedHyperNode
         store.write_record(found)
         return observed._replace(record=found)
     return observed
+
+
+def _drop_approval(
+    plan: Plan, observed: ObservedHyperNodes, store: PlanStore, namespace: str
+) -> None:
+    """Remove the approval of another plan than this one, unless a server decides about it."""
+    approved = parse_write_policy(observed.fabric).approved_plan
+    if not approved or (plan.actions and plan.verdict.hash == approved):
+        return
+    with suppress(ConfigError, KubeError, StoreError), store.hold_writes(namespace):
+        if store.consume_approval(approved):
+            click.echo(f"the approval of plan {approved} is removed: it is not held", err=True)
 
 
 def _check_unchanged(plan: Plan, observed: ObservedHyperNodes, store: PlanStore) -> None:

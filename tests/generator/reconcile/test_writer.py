@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from generator.objects.write_policy import parse_write_policy, with_approval
 from generator.outputs.hypernode import HyperNode
 from generator.reconcile.debounce import DebounceConfig
 from generator.reconcile.write_request import WriteSettings
@@ -29,13 +30,106 @@ def test_it_applies_an_approved_plan_once(day: Day) -> None:
     assert "annotations" not in document["metadata"], "an approval is for one time"
 
 
-def test_it_ignores_the_approval_of_another_plan(day: Day) -> None:
+def approve_by_hand(day: Day, plan: str) -> None:
+    """Set the annotation as `kubectl annotate` does, without a check."""
+    day.store.write_fabric(with_approval(day.store.read_fabric(), plan))
+
+
+def find_approval(day: Day) -> str:
+    return parse_write_policy(day.store.read_fabric()).approved_plan
+
+
+def test_it_removes_the_approval_of_another_plan(day: Day) -> None:
     before = day.files()
     plan = hold(day)
-    assert run("approve", plan[::-1], "--store", day.root).code == 0
+    approve_by_hand(day, plan[::-1])
     day.tick()
     assert day.files() == before
     assert day.held() == plan
+    assert find_approval(day) == ""
+
+
+class Evidence:
+    """The reports of a day, to be lost and to return."""
+
+    def __init__(self, day: Day) -> None:
+        self._day = day
+        self._texts = {file: file.read_bytes() for file in day.store.reports.iterdir()}
+
+    def restore(self) -> None:
+        for file, text in self._texts.items():
+            file.write_bytes(text)
+        self._day.tick()
+
+
+@pytest.mark.parametrize("num_lost", [0, 17, 20], ids="{} hosts are lost in between".format)
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_an_approval_does_not_outlive_the_plan(
+    day: Day, num_lost: int, *, is_restarted: bool
+) -> None:
+    before, evidence = day.files(), Evidence(day)
+    plan = hold(day)
+    approve_by_hand(day, plan)
+    evidence.restore()
+    if num_lost:
+        approve_by_hand(day, plan)
+        day.lose(day.some(num_lost))
+        day.tick()
+        evidence.restore()
+    assert find_approval(day) == ""
+    day.now += timedelta(days=21)
+    if is_restarted:
+        day.restart()
+    assert hold(day) == plan, "the same plan for another reason is held"
+    day.tick()
+    assert day.files() == before
+
+
+def test_an_approval_waits_while_nothing_is_known(day: Day) -> None:
+    plan = hold(day)
+    since = day.fabric().status.held
+    lost = Evidence(day)
+    day.lose(day.some(32))
+    for file in day.store.reports.iterdir():
+        file.unlink()
+    approve_by_hand(day, plan)
+    for is_restarted in (False, True):
+        if is_restarted:
+            day.restart()
+        day.now += MINUTE
+        day.tick()
+        assert day.conditions()["Ready"] == "-NoData"
+        assert find_approval(day) == plan
+        assert day.fabric().status.held == since, "what was held still is"
+    lost.restore()
+    assert len(day.placed()) == 16
+    assert find_approval(day) == ""
+
+
+def test_a_held_plan_keeps_its_time_while_a_new_server_waits_for_it_to_settle(day: Day) -> None:
+    hold(day)
+    held = day.fabric().status.held
+    day.restart(WriteSettings(debounce=DebounceConfig(quiet_s=2.0), clock=lambda: day.now_s))
+    for seconds in (0.0, 1.0, 3.0):
+        day.now_s, day.now = seconds, day.now + timedelta(seconds=seconds)
+        day.tick()
+        assert day.fabric().status.held == held
+
+
+def test_apply_removes_the_approval_of_a_plan_that_it_does_not_plan(day: Day) -> None:
+    evidence = Evidence(day)
+    plan = hold(day)
+    approve_by_hand(day, plan)
+    evidence.restore()
+    approve_by_hand(day, plan)
+    applied = run("apply", "--store", day.root)
+    assert applied.code == 0
+    assert f"the approval of plan {plan} is removed: it is not held" in applied.err
+    assert find_approval(day) == ""
+    day.lose(day.some(16))
+    approve_by_hand(day, plan[::-1])
+    assert run("apply", "--store", day.root).code == 5
+    assert find_approval(day) == ""
 
 
 def test_it_asks_again_when_an_approved_plan_has_changed(day: Day) -> None:

@@ -210,7 +210,7 @@ def test_it_refuses_as_file(file: Path, make: Callable[[Path], object]) -> None:
     for use in (SqliteReservations, read_reservations):
         with pytest.raises(StoreError, match="is not a regular file"):
             use(file)
-    assert os.listdir(file.parent) == [file.name]
+    assert [other.name for other in file.parent.iterdir()] == [file.name]
 
 
 def test_it_loses_no_acknowledged_write_with_the_log_of_a_killed_server(file: Path) -> None:

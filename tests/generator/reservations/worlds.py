@@ -119,6 +119,7 @@ class MemoryStore:
         self.rows |= {reservation.id: reservation for reservation in changed}
 
     def delete(self, ids: Collection[str]) -> None:
+        assert all(self.rows[id_].is_ended for id_ in ids), "the API server refuses others"
         self.rows = {id_: reservation for id_, reservation in self.rows.items() if id_ not in ids}
 
 

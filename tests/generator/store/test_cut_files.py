@@ -113,14 +113,22 @@ def test_no_report_of_a_file_that_ends_within_a_line_is_used(tmp_path: Path) -> 
     assert (read.reports, len(read.problems)) == ((), 1)
 
 
+def _replace_by(make: Callable[[Path], object]) -> Callable[[Path], None]:
+    def replace(file: Path) -> None:
+        file.unlink()
+        make(file)
+
+    return replace
+
+
 @pytest.mark.parametrize(
     "damage",
     [
         pytest.param(lambda file: file.write_bytes(b""), id="is empty"),
         pytest.param(lambda file: file.write_bytes(file.read_bytes()[:-20]), id="is cut"),
-        pytest.param(lambda file: (file.unlink(), file.mkdir()), id="is a folder"),
-        pytest.param(lambda file: (file.unlink(), os.mkfifo(file)), id="is a named pipe"),
-        pytest.param(lambda file: (file.unlink(), file.symlink_to("x")), id="is a link to nothing"),
+        pytest.param(_replace_by(Path.mkdir), id="is a folder"),
+        pytest.param(_replace_by(os.mkfifo), id="is a named pipe"),
+        pytest.param(_replace_by(lambda file: file.symlink_to("x")), id="is a link to nothing"),
     ],
 )
 def test_no_object_counts_as_absent_while_its_file(

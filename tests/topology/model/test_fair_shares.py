@@ -12,11 +12,9 @@ OWNERS = st.tuples(st.integers(0, 3), st.integers(0, 3))
 
 
 @settings(max_examples=examples(300))
-@given(owners=st.lists(OWNERS, max_size=60), limit=st.integers(0, 60), depth=st.integers(1, 2))
-def test_owners_share_a_table_equally(
-    owners: list[tuple[int, int]], limit: int, depth: int
-) -> None:
-    owners = [owner[:depth] for owner in owners]
+@given(pairs=st.lists(OWNERS, max_size=60), limit=st.integers(0, 60), depth=st.integers(1, 2))
+def test_owners_share_a_table_equally(pairs: list[tuple[int, int]], limit: int, depth: int) -> None:
+    owners = [pair[:depth] for pair in pairs]
     rows = list(range(len(owners)))  # the newest is row 0
     surplus = find_surplus(rows, owners, limit)
     kept = [row for row in rows if row not in set(surplus)]
