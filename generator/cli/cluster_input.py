@@ -25,7 +25,7 @@ from generator.cli.request_input import (
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
 from generator.manifests.fields import Note
-from generator.manifests.ignored_fields import describe_doubt
+from generator.manifests.ignored_fields import render_warning
 from generator.manifests.kinds.unlisted_resources import list_on_nodes
 from generator.objects.fabric import with_label_keys
 from generator.objects.inventory import Inventory, build_node_specs
@@ -95,8 +95,8 @@ def fit_to_server(loaded: LoadedRequest) -> LoadedRequest:
 
 
 def _print_fit(loaded: LoadedRequest, notes: Sequence[Note]) -> LoadedRequest:
-    print_ignored([describe_doubt(note) for note in notes if note.is_doubt])
-    print_notes([note for note in notes if not note.is_doubt])
+    print_ignored([render_warning(note) for note in notes if note.is_warning])
+    print_notes([note for note in notes if not note.is_warning])
     return loaded
 
 

@@ -19,8 +19,8 @@ from generator.cli.input_files import MAX_REQUEST_BYTES, read_input
 from generator.cli.output import MAX_PROBLEMS_SHOWN
 from generator.manifests.fields import Note
 from generator.manifests.gang_pods.running_pods import walk_leaves
-from generator.manifests.ignored_fields import IgnoredField, Relevance, describe_doubt
-from generator.manifests.kinds.unlisted_resources import doubt_unknown_memory, parse_share_name
+from generator.manifests.ignored_fields import IgnoredField, Relevance, render_warning
+from generator.manifests.kinds.unlisted_resources import parse_share_name, warn_of_unknown_memory
 from generator.manifests.manifest_request import KIND, Translation, translate, translate_job
 from generator.manifests.resource_units import (
     fit_running,
@@ -29,7 +29,7 @@ from generator.manifests.resource_units import (
 )
 from generator.manifests.slurm.batch_job import parse_batch_job
 from generator.manifests.slurm.command_line import is_script, split_words
-from generator.manifests.slurm.rooms import build_rooms
+from generator.manifests.slurm.node_capacity import build_node_capacity
 from generator.objects.inventory import Inventory
 from generator.objects.yaml_document import YamlDocument, describe_documents, parse_documents
 from generator.placement.cluster.nodes import RunningGang, RunningPods
@@ -108,11 +108,13 @@ class LoadedRequest(NamedTuple):
             translation = replace(translation, running=fit_running(translation.running, room))
             fitted = self._replace(translation=translation)
             listed = [node.spec for node in inventory.nodes] if inventory else []
-            doubts = doubt_unknown_memory(_list_resources(spec), listed)
-            return _refit(fitted, spec, (*notes, *doubts))
-        rooms = build_rooms((node.spec for node in inventory.nodes) if inventory else (), nodes)
+            warnings = warn_of_unknown_memory(_list_resources(spec), listed)
+            return _refit(fitted, spec, (*notes, *warnings))
+        capacity = build_node_capacity(
+            (node.spec for node in inventory.nodes) if inventory else (), nodes
+        )
         try:
-            translation = translate_job(self.translation.job, rooms)
+            translation = translate_job(self.translation.job, capacity)
         except PlacementRequestError as error:
             raise ConfigError(f"{self.source}: {error}") from error
         return self._replace(document=translation.document, translation=translation), ()
@@ -158,11 +160,11 @@ def _list_resources(spec: Mapping[str, Any]) -> set[str]:
 def _refit(
     loaded: LoadedRequest, spec: dict[str, Any], notes: tuple[Note, ...]
 ) -> tuple[LoadedRequest, tuple[Note, ...]]:
-    """Return the request with another spec; a doubt about it may matter."""
+    """Return the request with another spec, and the notes on it."""
     translation = loaded.translation
     if translation is not None:
-        doubts = [describe_doubt(note) for note in notes if note.is_doubt]
-        translation = replace(translation, ignored=(*doubts, *translation.ignored))
+        warnings = [render_warning(note) for note in notes if note.is_warning]
+        translation = replace(translation, ignored=(*warnings, *translation.ignored))
     document = loaded.document | {"spec": spec}
     return loaded._replace(document=document, translation=translation), notes
 

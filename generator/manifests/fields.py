@@ -28,7 +28,7 @@ class Note(NamedTuple):
 
     path: str
     text: str
-    is_doubt: bool = False
+    is_warning: bool = False
     """Whether the system that the manifest is for may place the pods differently."""
 
     def __str__(self) -> str:
@@ -150,9 +150,9 @@ class Field:
         """Add a note about this field for the user."""
         self._notes.append(Note(self.path, text))
 
-    def doubt(self, text: str) -> None:
+    def warn(self, text: str) -> None:
         """Say why this field may place the pods differently, although it was read."""
-        self._notes.append(Note(self.path, text, is_doubt=True))
+        self._notes.append(Note(self.path, text, is_warning=True))
 
     def build_error(self, problem: str) -> PlacementRequestError:
         """Return the error for an invalid value."""

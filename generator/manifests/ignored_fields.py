@@ -62,7 +62,7 @@ def collect_ignored(rows: Iterable[IgnoredField]) -> tuple[IgnoredField, ...]:
     return tuple(sorted(found.values(), key=lambda row: row.relevance is Relevance.NONE))
 
 
-def describe_doubt(note: Note) -> IgnoredField:
+def render_warning(note: Note) -> IgnoredField:
     """Return the row of a field that was read, but not as its system reads it."""
     return IgnoredField(note.path.removesuffix(ROOT), Relevance.POSSIBLE, reason=note.text)
 

@@ -15,7 +15,7 @@ from generator.manifests.kinds.apps import bound_each_pod
 from generator.manifests.kinds.metadata import METADATA, STATUS
 from generator.manifests.kinds.pod_sets import Minimum, PodSet, Workload
 from generator.manifests.kinds.ray import GROUP as RAY
-from generator.manifests.kinds.ray import find_fewest
+from generator.manifests.kinds.ray import find_minimums
 from generator.manifests.objects import KubeObject, Manifests, has_key_prefix, names_scheduler
 from generator.manifests.pod_groups import find_group_pods, find_only_group
 from generator.manifests.tier_names import LevelNames
@@ -108,14 +108,14 @@ def _parse_minimum(gang: Workload, groups: Sequence[dict[str, Any]]) -> dict[str
     if gang.owner.kind == "JobSet":
         return _parse_job_set_minimum(gang, groups, field)
     if gang.owner.group == RAY:
-        fewest = find_fewest(gang.owner)
+        minimums = find_minimums(gang.owner)
         gang = replace(
-            gang, sets=tuple(replace(row, least=fewest.get(row.name)) for row in gang.sets)
+            gang, sets=tuple(replace(row, minimum=minimums.get(row.name)) for row in gang.sets)
         )
     elif (gang.owner.group, gang.owner.kind) == ("batch", "Job"):
         count = field.integer_from_text()
         if count is not None:
-            gang = replace(gang, least=Minimum(count, field))
+            gang = replace(gang, minimum=Minimum(count, field))
         else:
             field.note("without it KAI starts each pod as it fits; the answer is for all pods")
     return gang.apply_minimum(groups)

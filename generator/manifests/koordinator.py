@@ -106,7 +106,7 @@ def _check_total(total: Field, listed: int) -> None:
     """Report pods that the gang waits for and that the file does not have."""
     count = total.integer_from_text()
     if count is not None and count > listed:
-        total.doubt(f"the file has {listed} of its pods, which are placed")
+        total.warn(f"the file has {listed} of its pods, which are placed")
 
 
 def _build_gang(
@@ -160,5 +160,5 @@ def _parse_strategies(field: Field) -> list[Field]:
     rows = inner.get("gatherStrategy").items()
     for row in find_ignored(inner, {"gatherStrategy": "is read below"}):
         if row.relevance is Relevance.POSSIBLE:
-            inner.doubt(f"{row.path} is not understood")
+            inner.warn(f"{row.path} is not understood")
     return rows

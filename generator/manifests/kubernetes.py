@@ -256,7 +256,7 @@ def _build_job_spec(
     """Return the spec of a gang that is one group."""
     groups = [row.render_group() for row in sets]
     total = sum(row["count"] for row in groups)
-    least = _parse_least(spec, "minCount", total)
+    least = _parse_minimum(spec, "minCount", total)
     if not groups:
         spec.note("the file has none of its pods, so their resource requests are unknown")
         groups, total = [{"name": "pods", "count": least}], least
@@ -286,7 +286,7 @@ def _build_group(
     tier = _parse_tier(spec, levels)
     groups = [row.render_group() for row in sets]
     total = sum(row["count"] for row in groups)
-    least = _parse_least(spec, "minCount", total)
+    least = _parse_minimum(spec, "minCount", total)
     _parse_priority(spec, ())
     if not groups:
         spec.note("the file has none of its pods, so their resource requests are unknown")
@@ -305,12 +305,12 @@ def _build_composite(
     """Return a group of groups."""
     if not children:
         raise spec.build_error("expected groups inside, got none")
-    least = _parse_least(spec, "minGroupCount", len(children))
+    least = _parse_minimum(spec, "minGroupCount", len(children))
     row = {"name": name, "children": children, "min": min(least, len(children))}
     return row | _parse_tier(spec, levels)
 
 
-def _parse_least(spec: Field, field: str, total: int) -> int:
+def _parse_minimum(spec: Field, field: str, total: int) -> int:
     """Return the fewest pods or groups: of a gang as its policy says, else one.
 
     A Job need not say it: then all of its pods are the gang.

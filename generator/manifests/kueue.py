@@ -106,7 +106,7 @@ def _find_priority(workload: Workload) -> int:
 def _parse_minimum(owner: KubeObject, pods: PodSet) -> dict[str, int]:
     """Return the fewest pods of a set, if Kueue may admit a part of them."""
     if owner.group == _GROUP_OF_WORKLOADS:
-        least = None if pods.least is None else pods.least.num_pods
+        least = None if pods.minimum is None else pods.minimum.num_pods
     elif (owner.group, owner.kind) == ("batch", "Job"):
         least = owner.annotations.get(PREFIX + _MIN_PARALLELISM).integer_from_text()
     else:
@@ -138,7 +138,7 @@ def _complete_group(owner: KubeObject, sets: tuple[PodSet, ...]) -> tuple[PodSet
         total.note(f"the file has {listed} of its pods; the others are like the first")
         return (replace(sets[0], count=count),)
     problem = f"the file has {listed} of its pods, which are placed"
-    (total.doubt if count > listed else total.note)(problem)
+    (total.warn if count > listed else total.note)(problem)
     return sets
 
 

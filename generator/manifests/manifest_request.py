@@ -28,8 +28,8 @@ from generator.manifests.ignored_fields import (
     IgnoredField,
     Relevance,
     collect_ignored,
-    describe_doubt,
     find_ignored,
+    render_warning,
 )
 from generator.manifests.kinds.companions import COMPANIONS
 from generator.manifests.kinds.exclusive_topology import add_exclusive_tiers
@@ -40,7 +40,7 @@ from generator.manifests.kinds.trainer import RUNTIME, RUNTIMES
 from generator.manifests.kinds.unlisted_resources import join_shares
 from generator.manifests.objects import KubeObject, Manifests, names_scheduler, read_objects
 from generator.manifests.slurm.batch_job import BatchJob
-from generator.manifests.slurm.rooms import NodeRooms
+from generator.manifests.slurm.node_capacity import NodeCapacity
 from generator.manifests.tier_names import LevelNames
 from generator.manifests.workloads import KINDS, describe_missing, find_workload, group_pods
 from topology.model.errors import PlacementRequestError
@@ -110,17 +110,17 @@ def translate(
     spec = format_.parse_spec(manifests)
     add_pod_affinity(list(walk_leaves(spec["groups"])), manifests.levels)
     spec, running = split_gang(spec, manifests)
-    doubt = join_shares(walk_leaves(spec["groups"]))
+    warning = join_shares(walk_leaves(spec["groups"]))
     notes = _collect_notes(manifests)
-    rows = [describe_doubt(note) for note in notes if note.is_doubt]
-    if doubt:
-        rows.append(IgnoredField("the file", Relevance.POSSIBLE, reason=doubt))
+    rows = [render_warning(note) for note in notes if note.is_warning]
+    if warning:
+        rows.append(IgnoredField("the file", Relevance.POSSIBLE, reason=warning))
     rows += [row for object_ in manifests.objects for row in _find_ignored(object_)]
     return Translation(
         format_.name,
         _render_request(spec),
         collect_ignored(rows),
-        tuple(note for note in notes if not note.is_doubt),
+        tuple(note for note in notes if not note.is_warning),
         running=running,
     )
 
@@ -160,17 +160,17 @@ def _collect_notes(manifests: Manifests) -> tuple[Note, ...]:
     return tuple(notes.values())
 
 
-def translate_job(job: BatchJob, rooms: NodeRooms | None = None) -> Translation:
+def translate_job(job: BatchJob, capacity: NodeCapacity | None = None) -> Translation:
     """Return the placement request of a job of sbatch.
 
     Args:
         job: the job.
-        rooms: the nodes; None: the request is for any nodes.
+        capacity: the nodes; None: the request is for any nodes.
 
     Raises:
         PlacementRequestError: the job names a node that does not exist.
     """
-    sized = job.size(rooms)
+    sized = job.size(capacity)
     return Translation(
         "Slurm",
         _render_request(sized.spec),

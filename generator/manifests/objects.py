@@ -56,14 +56,14 @@ class KubeObject:
         return self.field.get("status", "phase").text() in _ENDED_PHASES
 
     @property
-    def is_of_node(self) -> bool:
-        """Whether a pod belongs to its node, as the pods of DaemonSets and static pods do."""
+    def is_per_node(self) -> bool:
+        """Whether a pod is one of a DaemonSet, or a static pod, so that no gang has it."""
         owners = self.field.get("metadata", "ownerReferences").items()
         return any(owner.get("kind").value in _OWNERS_PER_NODE for owner in owners)
 
     @property
-    def is_leaving(self) -> bool:
-        """Whether a pod is being deleted: it is on its node until it has ended."""
+    def is_terminating(self) -> bool:
+        """Whether a pod is being deleted; it uses its node until it has ended."""
         return self.field.get("metadata", "deletionTimestamp").exists
 
 
@@ -84,12 +84,12 @@ class Manifests:
 
     @property
     def pods(self) -> list[KubeObject]:
-        """The pods that may be of a gang: they wait or run, and each node needs none of them.
+        """The pods of the gang, waiting or running.
 
-        Pods that have ended or are being deleted do not count.
+        Left out are pods that have ended, that are being deleted, or that belong to one node.
         """
         pods = self.select("Pod", group="")
-        return [pod for pod in pods if not (pod.has_ended or pod.is_leaving or pod.is_of_node)]
+        return [pod for pod in pods if not (pod.has_ended or pod.is_terminating or pod.is_per_node)]
 
 
 def read_objects(documents: list[tuple[int, object]], levels: LevelNames) -> Manifests:

@@ -66,7 +66,7 @@ def leave_out_ports(spec: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Note
             return group
         request = {name: need for name, need in group["request"].items() if name not in ports}
         text = f"ports of the host are not counted: {', '.join(ports)}"
-        notes.append(Note(path, text, is_doubt=True))
+        notes.append(Note(path, text, is_warning=True))
         return group | {"request": request or dict(ONE_SLOT)}
 
     return _convert_groups(spec, convert), tuple(notes)

@@ -317,7 +317,7 @@ def _parse_annotated_minimum(gang: Workload, groups: Sequence[dict[str, Any]]) -
     field = gang.owner.annotations.get(_MIN_MEMBER)
     count = field.integer_from_text()
     if count is not None:
-        gang = replace(gang, least=Minimum(count, field))
+        gang = replace(gang, minimum=Minimum(count, field))
     elif gang.owner.group in {"apps", "batch"}:
         field.note("without it Volcano starts each pod as it fits; the answer is for all pods")
     return gang.apply_minimum(groups)

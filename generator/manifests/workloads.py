@@ -77,7 +77,7 @@ def find_workload(manifests: Manifests) -> Workload | None:
     ]
     if not sets:
         raise PlacementRequestError(owner.title, "has no pods to place")
-    return Workload(owner, tuple(sets), kind.parse_least(owner))
+    return Workload(owner, tuple(sets), kind.parse_minimum(owner))
 
 
 def describe_missing(manifests: Manifests, expected: str) -> PlacementRequestError:

@@ -1,7 +1,7 @@
-"""The pods of a file that run, and those that are on their way out.
+"""The pods of a file that run, have ended, or are being deleted.
 
-Pods that run keep their nodes, and the others are placed beside them. A pod that has ended does not
-count. A pod that is being deleted does not count either, but is on its node until it has ended.
+Pods that run keep their nodes, and the others are placed beside them. Pods that have ended do not
+count. Pods that are being deleted are not placed, but use their nodes until they have ended.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from generator.placement.quantities import render_quantities
 from topology.model.errors import ConfigError, PlacementRequestError, list_some
 
 PODS: Final = "pods"
-"""The key of a group with its `GroupPods`, which `split_gang` takes out again."""
+"""The key under which a group holds its `GroupPods` until `split_gang` removes it."""
 _MAX_NODES_SHOWN: Final = 8
 
 
@@ -29,7 +29,7 @@ class MemberPod(NamedTuple):
 
 
 class GroupPods(NamedTuple):
-    """What the pods of a group are made from, and those that run."""
+    """The template of the pods of a group, and its pods that run."""
 
     template: Field
     running: tuple[MemberPod, ...]
@@ -56,13 +56,16 @@ class GangParts(NamedTuple):
 def keep_members(
     pods: Sequence[KubeObject], find_group: Callable[[KubeObject], str]
 ) -> list[KubeObject]:
-    """Return the pods without those that run for another group than the pods that wait."""
+    """Return the pods that wait, and those that run for the same groups.
+
+    If no pod waits, all pods are returned.
+    """
     waiting = {find_group(pod) for pod in pods if not pod.node}
     return [pod for pod in pods if not pod.node or not waiting or find_group(pod) in waiting]
 
 
 def find_members(pods: Sequence[KubeObject]) -> tuple[MemberPod, ...]:
-    """Return the pods of a group, given in order of their indices, that run."""
+    """Return the pods of a group that run; the index in `pods` is the rank."""
     return tuple(MemberPod(pod, index) for index, pod in enumerate(pods) if pod.node)
 
 
@@ -89,7 +92,7 @@ def split_gang(spec: dict[str, Any], manifests: Manifests) -> GangParts:
         ]
     if running:
         if not any(row["count"] for row in walk_leaves(spec["groups"])):
-            problem = f"none of its pods waits for a node: {len(running)} run"
+            problem = f"no pod waits for a node: {len(running)} run already"
             raise PlacementRequestError(members[0].title, problem)
         if "min" in spec:
             spec = spec | {"min": max(spec["min"] - len(running), 0)}
@@ -118,12 +121,12 @@ def _find_other_pods(manifests: Manifests, members: Iterable[KubeObject]) -> Ite
         elif id(pod.field) not in own and pod.node:
             pod.field.raw()
             pod.field.note(
-                "is being deleted: it is not placed, and uses its node until then"
-                if pod.is_leaving
-                else "is no pod of the gang that waits, and uses its node"
+                "is being deleted: it is not placed, and uses its node until it has ended"
+                if pod.is_terminating
+                else "is not of the gang, and uses its node"
             )
             yield _build_other(pod)
-        elif pod.is_leaving:
+        elif pod.is_terminating:
             pod.field.raw()
             pod.field.note("is being deleted and is not placed")
 

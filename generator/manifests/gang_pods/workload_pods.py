@@ -1,7 +1,7 @@
 """Finds the pods of a workload in its file, by the labels that its controller sets.
 
-A workload with its pods, as read from a cluster, is placed in part: its pods that run keep their
-nodes, and those that have completed are not placed again.
+If a file has a workload with its pods, as `kubectl get` prints them, pods that run keep their
+nodes, and pods that have completed are not placed again.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class PodKeys(NamedTuple):
     role: str = ""
     """Key with the name of the set of pods."""
     ranks: tuple[str, ...] = ()
-    """Keys with the index of a pod in its set; of several, the first counts in whole replicas."""
-    ends: bool = True
-    """Whether a pod that has completed is not created again."""
+    """Keys with the index of a pod in its set; of two, the first is the index of its replica."""
+    is_recreated: bool = False
+    """Whether the controller creates a new pod for each that has completed."""
 
 
 _JOB_SET: Final = PodKeys(
@@ -50,17 +50,17 @@ _KEYS: Final[Mapping[str, PodKeys]] = {
     "leaderworkerset.x-k8s.io/LeaderWorkerSet": PodKeys(
         ("leaderworkerset.sigs.k8s.io/name",),
         ranks=("leaderworkerset.sigs.k8s.io/worker-index",),
-        ends=False,
+        is_recreated=True,
     ),
-    "apps/StatefulSet": PodKeys((), ranks=("apps.kubernetes.io/pod-index",), ends=False),
-    "apps/ReplicaSet": PodKeys((), ends=False),
+    "apps/StatefulSet": PodKeys((), ranks=("apps.kubernetes.io/pod-index",), is_recreated=True),
+    "apps/ReplicaSet": PodKeys((), is_recreated=True),
     **{
         f"kubeflow.org/{kind}": _KUBEFLOW
         for kind in ("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob")
     },
     **{
         f"ray.io/{kind}": PodKeys(
-            ("ray.io/cluster", "ray.io/originated-from-cr-name"), "ray.io/group", ends=False
+            ("ray.io/cluster", "ray.io/originated-from-cr-name"), "ray.io/group", is_recreated=True
         )
         for kind in ("RayCluster", "RayJob", "RayService")
     },
@@ -93,8 +93,8 @@ def find_set_pods(
     if keys is None or not sets:
         return tuple(sets)
     own = [pod for pod in manifests.select("Pod", group="") if _is_of(pod, owner, keys)]
-    if len({_find_mark(pod, _REPLICA) for pod in own}) > 1:
-        return tuple(sets)  # of several replicas, each of which is a gang of its own
+    if len({_read_label_or_annotation(pod, _REPLICA) for pod in own}) > 1:
+        return tuple(sets)  # pods of several replicas: each replica is a separate gang
     names = [row.name for row in sets]
     members: dict[str, list[KubeObject]] = {name: [] for name in names}
     for pod in own:
@@ -106,7 +106,7 @@ def _is_of(pod: KubeObject, owner: KubeObject, keys: PodKeys) -> bool:
     spaces = [item.field.get("metadata", "namespace").value for item in (pod, owner)]
     if None not in spaces and spaces[0] != spaces[1]:
         return False
-    if any(_find_mark(pod, key) == owner.name for key in keys.owner):
+    if any(_read_label_or_annotation(pod, key) == owner.name for key in keys.owner):
         return True
     rows = pod.field.get("metadata", "ownerReferences").items()
     return any(
@@ -114,35 +114,35 @@ def _is_of(pod: KubeObject, owner: KubeObject, keys: PodKeys) -> bool:
     )
 
 
-def _find_mark(pod: KubeObject, key: str) -> str:
+def _read_label_or_annotation(pod: KubeObject, key: str) -> str:
     """Return the value of a label or annotation; empty if there is none."""
     return pod.labels.get(key).text() or pod.annotations.get(key).text()
 
 
 def _find_set(pod: KubeObject, keys: PodKeys, names: Sequence[str]) -> str:
     if keys.role:
-        role = _find_mark(pod, keys.role)
+        role = _read_label_or_annotation(pod, keys.role)
         return _ROLES.get(role, role) if len(names) > 1 else names[0]
     if _LEADER in names:
-        return _LEADER if _find_mark(pod, keys.ranks[0]) == "0" else names[-1]
+        return _LEADER if _read_label_or_annotation(pod, keys.ranks[0]) == "0" else names[-1]
     return names[0]
 
 
 def _add_to_set(
     owner: KubeObject, pods: SetPods, members: Iterable[KubeObject], *, keys: PodKeys
 ) -> SetPods:
-    """Return a set with its pods that run; those that wait are what the template describes."""
+    """Return a set with its pods that run. Its template describes the pods that wait."""
     running: list[MemberPod] = []
     num_done = 0
     for pod in members:
         if pod.has_ended:
             num_done += pod.field.get("status", "phase").value == _DONE
-        elif not pod.is_leaving:
+        elif not pod.is_terminating:
             pod.field.raw()
             if pod.node:
                 running.append(MemberPod(pod, _find_rank(pod, pods, keys)))
-    num_pods = _count_left(owner, pods, num_done) if keys.ends else pods.num_pods
-    # More pods run than are wanted while the workload shrinks.
+    num_pods = pods.num_pods if keys.is_recreated else _count_left(owner, pods, num_done)
+    # While a workload shrinks, more pods run than it asks for.
     running.sort(key=lambda member: -1 if member.rank is None else member.rank)
     return pods._replace(num_pods=num_pods, running=tuple(running[:num_pods]))
 
@@ -196,7 +196,7 @@ def _find_rank(pod: KubeObject, pods: SetPods, keys: PodKeys) -> int | None:
     If a LeaderWorkerSet has a leader, the indices of its workers begin at 1. Workers have no
     slices, so only their order matters.
     """
-    texts = [_find_mark(pod, key) for key in keys.ranks]
+    texts = [_read_label_or_annotation(pod, key) for key in keys.ranks]
     if not texts or not all(text.isascii() and text.isdecimal() for text in texts):
         return None
     *replicas, rank = map(int, texts)

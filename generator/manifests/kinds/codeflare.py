@@ -82,7 +82,7 @@ def _parse_component(
     for pods in declared.items():
         pods.get("path").text()
     if counts and sum(counts) != sum(pods.count for pods in sets):
-        declared.doubt(f"says {sum(counts)} pods, but the {inner.kind} has others")
+        declared.warn(f"says {sum(counts)} pods, but the {inner.kind} has others")
     return sets
 
 

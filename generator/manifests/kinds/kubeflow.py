@@ -89,7 +89,7 @@ def _find_rank(role: str) -> int:
     return _ROLES.index(role) if role in _ROLES else len(_ROLES)
 
 
-def _parse_least(owner: KubeObject) -> Minimum | None:
+def _parse_minimum(owner: KubeObject) -> Minimum | None:
     """Return the minimum of the gang, else the one below which an elastic job does not run."""
     elastic = owner.spec.get("elasticPolicy", "minReplicas")
     gang = owner.spec.get("runPolicy", "schedulingPolicy", "minAvailable")
@@ -103,6 +103,6 @@ def _list_fields(kind: str) -> FieldTable:
 
 
 KUBEFLOW_JOBS: Final = {
-    kind: WorkloadKind(_parse_roles, _list_fields(kind), _parse_least) for kind in REPLICA_KEYS
+    kind: WorkloadKind(_parse_roles, _list_fields(kind), _parse_minimum) for kind in REPLICA_KEYS
 }
 """By kind."""

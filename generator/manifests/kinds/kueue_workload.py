@@ -45,7 +45,7 @@ def _parse_workload(owner: KubeObject, _: Manifests) -> list[PodSet]:
             row.get("count").integer(1),
             row.get("template"),
             topology=row.get("topologyRequest"),
-            least=_parse_min_count(row.get("minCount")),
+            minimum=_parse_min_count(row.get("minCount")),
         )
         for row in owner.spec.get("podSets").items()
     ]

@@ -51,7 +51,7 @@ class PodSet:
     """Kueue's topology request for the set, in a Workload object."""
     job_annotations: Field | None = None
     """Annotations of each job of a JobSet."""
-    least: Minimum | None = None
+    minimum: Minimum | None = None
     """The fewest pods of the set; all by default."""
     added: tuple[Mapping[str, Any], ...] = ()
     """Requests of containers that a controller adds to each pod."""
@@ -113,7 +113,7 @@ class Workload:
 
     owner: KubeObject
     sets: tuple[PodSet, ...]
-    least: Minimum | None = None
+    minimum: Minimum | None = None
     """The fewest pods over all sets; all by default."""
 
     @property
@@ -124,25 +124,27 @@ class Workload:
     def apply_minimum(self, groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Set the minimums of the groups of its sets; return that of the gang, if it has one."""
         for row, pods in zip(groups, self.sets, strict=True):
-            if pods.least is not None:
-                row["min"] = min(pods.least.num_pods, pods.count)
-        return {} if self.least is None else self._apply_least(self.least, groups)
+            if pods.minimum is not None:
+                row["min"] = min(pods.minimum.num_pods, pods.count)
+        return {} if self.minimum is None else self._apply_total_minimum(self.minimum, groups)
 
-    def _apply_least(self, least: Minimum, groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def _apply_total_minimum(
+        self, minimum: Minimum, groups: Sequence[dict[str, Any]]
+    ) -> dict[str, Any]:
         """Keep all leading pods; of the others, as many as are missing."""
         total = sum(pods.count for pods in self.sets)
-        if least.num_pods > total:
-            least.field.note(f"the file has only {total} pods")
+        if minimum.num_pods > total:
+            minimum.field.note(f"the file has only {total} pods")
         leading = sum(pods.count for pods in self.sets if pods.is_leading)
         others = [row for row, pods in zip(groups, self.sets, strict=True) if not pods.is_leading]
-        missing = max(min(least.num_pods, total) - leading, 0)
+        missing = max(min(minimum.num_pods, total) - leading, 0)
         for row in others:
             row["min"] = missing if len(others) == 1 else 0
-        return {"min": max(min(least.num_pods, total), leading)}
+        return {"min": max(min(minimum.num_pods, total), leading)}
 
     def note_unused_minimum(self, why: str) -> None:
         """Say why minimums of this workload have no effect."""
-        rows = [self.least, *(pods.least for pods in self.sets)]
+        rows = [self.minimum, *(pods.minimum for pods in self.sets)]
         for minimum in filter(None, rows):
             minimum.field.note(why)
 
@@ -152,5 +154,5 @@ class WorkloadKind(NamedTuple):
 
     parse_sets: Callable[[KubeObject, Manifests], list[PodSet]]
     fields: FieldTable
-    parse_least: Callable[[KubeObject], Minimum | None] = lambda _: None
+    parse_minimum: Callable[[KubeObject], Minimum | None] = lambda _: None
     """Returns the fewest pods over all sets."""

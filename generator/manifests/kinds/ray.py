@@ -117,7 +117,7 @@ def _parse_cluster_spec(spec: Field, added: Sequence[Mapping[str, Any]] = ()) ->
             row.note("is not placed, because it is suspended")
             row.raw()
             continue
-        minimum = _parse_fewest(row)
+        minimum = _parse_minimum(row)
         num_hosts = row.get("numOfHosts").integer(1, minimum=1)
         sets.append(
             PodSet(
@@ -125,7 +125,7 @@ def _parse_cluster_spec(spec: Field, added: Sequence[Mapping[str, Any]] = ()) ->
                 _count_replicas(row) * num_hosts,
                 row.get("template"),
                 num_hosts,
-                least=minimum if is_elastic else None,
+                minimum=minimum if is_elastic else None,
             )
         )
     return sets
@@ -140,17 +140,17 @@ def _count_replicas(row: Field) -> int:
     return replicas
 
 
-def _parse_fewest(row: Field) -> Minimum | None:
+def _parse_minimum(row: Field) -> Minimum | None:
     fewest = row.get("minReplicas")
     count = fewest.integer(0) * row.get("numOfHosts").integer(1, minimum=1)
     return Minimum(count, fewest) if count else None
 
 
-def find_fewest(owner: KubeObject) -> dict[str, Minimum]:
+def find_minimums(owner: KubeObject) -> dict[str, Minimum]:
     """Return the fewest pods by group of workers, also if the cluster does not scale by itself."""
     specs = (owner.spec.get(*_CLUSTER_PATHS[owner.kind]).get("workerGroupSpecs")).items()
     rows = [(row.get("groupName").text(f"worker-group-{at}"), row) for at, row in enumerate(specs)]
-    found = [(name, _parse_fewest(row)) for name, row in rows]
+    found = [(name, _parse_minimum(row)) for name, row in rows]
     return {name: minimum for name, minimum in found if minimum is not None}
 
 

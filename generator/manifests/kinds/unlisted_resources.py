@@ -85,7 +85,7 @@ def _parse_memory(labels: Mapping[str, str]) -> int | None:
     return mib - mib % _MEMORY_STEP
 
 
-def doubt_unknown_memory(names: Iterable[str], nodes: Iterable[NodeSpec]) -> tuple[Note, ...]:
+def warn_of_unknown_memory(names: Iterable[str], nodes: Iterable[NodeSpec]) -> tuple[Note, ...]:
     """Return why shares by memory may not be counted as KAI counts them."""
     shares = [share for share in map(parse_share_name, names) if share and share.fraction is None]
     unknown = [
@@ -94,7 +94,7 @@ def doubt_unknown_memory(names: Iterable[str], nodes: Iterable[NodeSpec]) -> tup
     if not shares or not unknown:
         return ()
     text = f"without the label {_MEMORY_LABEL}, a share by memory takes a whole GPU"
-    return (Note(f"nodes {list_some(unknown, _MAX_NODES_SHOWN)}", text, is_doubt=True),)
+    return (Note(f"nodes {list_some(unknown, _MAX_NODES_SHOWN)}", text, is_warning=True),)
 
 
 def is_port(name: str) -> bool:
@@ -126,7 +126,7 @@ def add_unlisted(template: Field, request: Mapping[str, int | str]) -> dict[str,
             problem = "KAI refuses a share of GPUs beside whole ones"
             raise template.get("metadata", "annotations").build_error(problem)
         found[share.name] = 1
-    _doubt_device_parts(template.get("spec"))
+    _warn_of_device_shares(template.get("spec"))
     return found | dict.fromkeys(_list_ports(template.get("spec")), 1)
 
 
@@ -174,15 +174,15 @@ def _list_ports(spec: Field) -> Iterator[str]:
                 yield f"{_PORT}{port.get('protocol').text('TCP')}.{number}"
 
 
-def _doubt_device_parts(spec: Field) -> None:
+def _warn_of_device_shares(spec: Field) -> None:
     """Report parts of devices that are counted in no device, or by node only."""
     for container in _list_containers(spec):
         for kind in ("limits", "requests"):
             for name, amount in container.get("resources", kind).entries():
                 if name in _UNLISTED:
-                    amount.doubt("nodes do not list it, so it is left out of the request")
+                    amount.warn("nodes do not list it, so it is left out of the request")
                 elif name in _PER_DEVICE:
-                    amount.doubt("is counted by node, not by device")
+                    amount.warn("is counted by node, not by device")
 
 
 def join_shares(groups: Iterable[Mapping[str, Any]]) -> str:

@@ -1,12 +1,12 @@
 """Jobs of sbatch as placement requests.
 
 batch_job: `parse_batch_job` reads a command line and a script; `BatchJob.size` returns the request.
-node_counts: the groups of pods that a component of a job becomes, on given nodes.
+component_groups: the groups of pods that a component of a job becomes, on given nodes.
 demand: what a component asks for, after all rules by which options complete each other.
 component: the options of one component, and the forms of their values.
 command_line: words, scripts and environment variables as options.
 options: a table of all options: read and how, without effect and why, or what may matter.
-rooms: what the nodes have free.
+node_capacity: what the nodes have free.
 
 The package imports the modules of `generator.manifests` about fields, `generator.placement` and
 `topology`.

@@ -19,10 +19,15 @@ from generator.manifests.slurm.command_line import (
     parse_script,
 )
 from generator.manifests.slurm.component import Component, build_error, parse_number
+from generator.manifests.slurm.component_groups import (
+    NODE_TIER,
+    ComponentSize,
+    ComponentSizer,
+    GroupRow,
+)
 from generator.manifests.slurm.demand import Demand, NodeMask, resolve_demand
-from generator.manifests.slurm.node_counts import NODE_TIER, ComponentSize, ComponentSizer, GroupRow
+from generator.manifests.slurm.node_capacity import SLOTS, NodeCapacity
 from generator.manifests.slurm.options import OPTIONS
-from generator.manifests.slurm.rooms import SLOTS, NodeRooms
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError, list_some, show
 from topology.model.ids import natural_key
@@ -63,8 +68,8 @@ class BatchJob:
     """Options without effect; those that may matter come first."""
     notes: tuple[Note, ...]
 
-    def size(self, rooms: NodeRooms | None = None) -> SizedJob:
-        """Return the placement request of the job; without rooms, for nodes that are not known.
+    def size(self, capacity: NodeCapacity | None = None) -> SizedJob:
+        """Return the placement request of the job; None: for unknown nodes.
 
         Raises:
             PlacementRequestError: the job names a node that does not exist.
@@ -72,16 +77,16 @@ class BatchJob:
         notes: list[Note] = []
         sizes = [
             ComponentSizer(
-                replace(part.demand, mask=_match_names(part.demand.mask, rooms, notes)),
+                replace(part.demand, mask=_match_names(part.demand.mask, capacity, notes)),
                 f"component-{index}" if index else "nodes",
-                rooms,
+                capacity,
                 part.segment,
             ).size()
             for index, part in enumerate(self.parts)
         ]
         for index, size in enumerate(sizes):
             notes += _explain_size(size, f"groups[{index}]")
-        spec = {**self.spec, "groups": _join_components([size.groups for size in sizes], rooms)}
+        spec = {**self.spec, "groups": _join_components([size.groups for size in sizes], capacity)}
         if len(sizes) == 1 and sizes[0].most_nodes is not None:
             limits = {**self.spec.get("max_domains", {}), NODE_TIER: sizes[0].most_nodes}
             spec["max_domains"] = limits
@@ -270,18 +275,18 @@ def _merge_rows(rows: Iterable[IgnoredField]) -> Iterator[IgnoredField]:
     yield from sorted(dict.fromkeys(rows), key=lambda row: row.relevance is Relevance.NONE)
 
 
-def _match_names(mask: NodeMask, rooms: NodeRooms | None, notes: list[Note]) -> NodeMask:
+def _match_names(mask: NodeMask, capacity: NodeCapacity | None, notes: list[Note]) -> NodeMask:
     """Return a mask with the names of nodes. A name without a domain may be the first label.
 
     Raises:
         PlacementRequestError: a listed node does not exist.
     """
-    if rooms is None or not (mask.listed or mask.excluded):
+    if capacity is None or not (mask.listed or mask.excluded):
         return mask
     by_name: dict[str, str] = {}
-    for name in rooms.names:
+    for name in capacity.names:
         by_name.setdefault(name.partition(".")[0], name)
-    by_name |= {name: name for name in rooms.names}
+    by_name |= {name: name for name in capacity.names}
     missing = [name for name in mask.listed if name not in by_name]
     if missing:
         raise PlacementRequestError("--nodelist", f"no node is named {list_some(missing, 3)}")
@@ -295,7 +300,7 @@ def _match_names(mask: NodeMask, rooms: NodeRooms | None, notes: list[Note]) -> 
 
 
 def _join_components(
-    components: Sequence[list[GroupRow]], rooms: NodeRooms | None
+    components: Sequence[list[GroupRow]], capacity: NodeCapacity | None
 ) -> list[GroupRow]:
     """Return the groups of all components, which share no node.
 
@@ -304,7 +309,7 @@ def _join_components(
     if len(components) == 1:
         return components[0]
     rows = [row for groups in components for row in groups]
-    if rooms is not None and rooms.slots == (1, 1) and all(map(_is_node, rows)):
+    if capacity is not None and capacity.slots == (1, 1) and all(map(_is_node, rows)):
         return [row | {"request": row["request"] | {SLOTS: 1}} for row in rows]
     return [
         groups[0] | {"exclusive": NODE_TIER}

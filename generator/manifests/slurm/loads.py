@@ -1,8 +1,8 @@
 """What a component of a job takes of nodes, and how many of its tasks and GPUs they hold.
 
 A total of tasks or GPUs is cut into equal units: tasks, or GPUs with their share of the tasks. If
-both are totals, slurmctld fills nodes with each of them apart. The unit is then the one that nodes
-run out of first, because the other one never decides.
+both are totals, slurmctld counts them on a node independently. The unit is then the one that nodes
+run out of first, because the other one never limits the placement.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from generator.manifests.slurm.component import MemoryBasis, NodeCount
 from generator.manifests.slurm.demand import Demand
-from generator.manifests.slurm.rooms import Load
+from generator.manifests.slurm.node_capacity import Load
 
 MILLI: Final = 1000
 
@@ -29,7 +29,7 @@ class Unit(NamedTuple):
 
 
 class ComponentLoads:
-    """The loads of one component on nodes that have this free."""
+    """The loads of one component, and how many of them nodes hold."""
 
     def __init__(self, demand: Demand, free: Collection[Load]) -> None:
         """Store what a component asks for.
@@ -110,15 +110,15 @@ class ComponentLoads:
             return (lone_task._replace(gpus=gpus // tasks),)
         return (lone_task, lone_gpu) if len(tasks_are_short) > 1 else (mixed,)
 
-    def is_for_all(self, load: Load, free: Load) -> bool:
-        """Return whether a node holds a load, and what every node must have."""
+    def fits(self, load: Load, free: Load) -> bool:
+        """Return whether free resources hold a load, and the minimum of every node."""
         wanted = load.joined(self.of_each_node())
         return all(need <= room for need, room in zip(wanted, free, strict=True))
 
     def count_in(self, unit: Unit, free: Load) -> int:
         """Return how many units a node holds; none if it lacks what every node must have."""
         load = self.of_unit(unit)
-        if not self.is_for_all(load, free):
+        if not self.fits(load, free):
             return 0
         limits = (load.count_in(free), self.most_tasks)
         return min((limit for limit in limits if limit is not None), default=unit.num_pods)
@@ -134,8 +134,8 @@ class ComponentLoads:
     def may_share_evenly(self, units: tuple[Unit, ...], num_nodes: int) -> bool:
         """Return whether even shares fit this many nodes whenever any shares do.
 
-        They do if each node that holds anything holds an even share; and if no node holds more than
-        one, and all nodes are needed in full.
+        They do in two cases: each node that holds a unit holds an even share; or no node holds more
+        than an even share, and every node must hold one.
         """
         shares = [-(-unit.num_pods // num_nodes) for unit in units]
         if self.most_tasks is not None and shares[0] > self.most_tasks:

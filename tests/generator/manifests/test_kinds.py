@@ -186,8 +186,8 @@ def test_it_runs_the_pods_of(documents: list[Any], pods: dict[str, Any]) -> None
     found = translated(*documents)
     rows = found.document["spec"]["groups"]
     assert {row["name"]: (row["count"], row["request"]) for row in rows} == pods
-    doubts = [str(row) for row in found.ignored if row.relevance is Relevance.POSSIBLE]
-    assert [row for row in doubts if "resourcesPerNode" not in row] == []
+    warnings = [str(row) for row in found.ignored if row.relevance is Relevance.POSSIBLE]
+    assert [row for row in warnings if "resourcesPerNode" not in row] == []
 
 
 @pytest.mark.parametrize(
@@ -286,10 +286,10 @@ def test_jobs_of_which_one_waits_for_the_end_of_another_may_matter() -> None:
         {"name": "a", "template": {"spec": {"template": pod_template()}}},
         {"name": "b", "template": {"spec": {"template": pod_template()}}},
     ]
-    for status, is_doubtful in (("Ready", False), ("Complete", True)):
+    for status, is_warned in (("Ready", False), ("Complete", True)):
         rows[1]["dependsOn"] = [{"name": "a", "status": status}]
         found = translated(manifest("jobset.x-k8s.io/v1alpha2", "JobSet", replicatedJobs=rows))
-        assert any("dependsOn" in row.path for row in found.ignored) is is_doubtful
+        assert any("dependsOn" in row.path for row in found.ignored) is is_warned
 
 
 @pytest.mark.parametrize("name", ["volcano", "kai-scheduler", "default-scheduler", "mine"])

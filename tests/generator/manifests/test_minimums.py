@@ -334,7 +334,7 @@ def test_it_says_which_minimum_counts_for(documents: list[Any], note: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("total", "count", "is_fast", "is_doubtful"),
+    ("total", "count", "is_fast", "is_warned"),
     [
         pytest.param(2, 2, False, False, id="all pods"),
         pytest.param(4, 2, False, True, id="fewer pods than the group has"),
@@ -342,14 +342,14 @@ def test_it_says_which_minimum_counts_for(documents: list[Any], note: str) -> No
         pytest.param(1, 2, False, False, id="more pods than the group has"),
     ],
 )
-def test_a_group_of_kueue_has(total: int, count: int, *, is_fast: bool, is_doubtful: bool) -> None:
+def test_a_group_of_kueue_has(total: int, count: int, *, is_fast: bool, is_warned: bool) -> None:
     labels = {"kueue.x-k8s.io/pod-group-name": "g"}
     marks = {"kueue.x-k8s.io/pod-group-total-count": str(total)}
     marks |= {"kueue.x-k8s.io/pod-group-fast-admission": "true"} if is_fast else {}
     found = translated(*(pod(name, labels=labels, annotations=marks) for name in "ab"))
     assert found.document["spec"]["groups"][0]["count"] == count
-    doubts = [row.path for row in found.ignored if "total-count" in row.path]
-    assert bool(doubts) is is_doubtful
+    warnings = [row.path for row in found.ignored if "total-count" in row.path]
+    assert bool(warnings) is is_warned
 
 
 def test_a_gang_of_koordinator_reports_pods_that_the_file_lacks() -> None:

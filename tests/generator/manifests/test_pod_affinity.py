@@ -43,7 +43,7 @@ def spread_of(found: Translation) -> list[int]:
     return sorted(Counter(answer.assignment.get("main", ())).values(), reverse=True)
 
 
-def doubts(found: Translation) -> list[str]:
+def warnings(found: Translation) -> list[str]:
     return [row.path for row in found.ignored if row.relevance is Relevance.POSSIBLE]
 
 
@@ -64,7 +64,7 @@ def test_it_places_pods_that_select_each_other(
 ) -> None:
     found = read(kind, {"labelSelector": OWN, **term}, num_pods=num_pods)
     assert spread_of(found) == expected
-    assert doubts(found) == []
+    assert warnings(found) == []
     assert any("others with such labels are not known" in note.text for note in found.notes)
 
 
@@ -100,7 +100,7 @@ def test_it_finds_own_pods_by(selector: dict[str, Any]) -> None:
 @pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity"])
 def test_it_lists_a_term_about_other_pods(kind: str, term: dict[str, Any]) -> None:
     found = read(kind, {"topologyKey": NODE, **term})
-    assert any(f".affinity.{kind}" in path for path in doubts(found))
+    assert any(f".affinity.{kind}" in path for path in warnings(found))
     (group,) = found.document["spec"]["groups"]
     assert not {"slices", "required"} & group.keys()
 
@@ -112,7 +112,7 @@ def test_it_lists_a_term_that_selects_two_groups_of_the_gang() -> None:
         for name in ("a", "b")
     ]
     found = translated(volcano_job(tasks))
-    paths = [path for path in doubts(found) if "podAntiAffinity" in path]
+    paths = [path for path in warnings(found) if "podAntiAffinity" in path]
     assert all(any(f"tasks[{index}]" in path for path in paths) for index in (0, 1))
 
 
@@ -126,6 +126,6 @@ def test_it_lists_preferences_and_spread_constraints() -> None:
     made["spec"]["topologySpreadConstraints"] = [
         {"maxSkew": 1, "topologyKey": NODE, "whenUnsatisfiable": "DoNotSchedule"}
     ]
-    paths = doubts(translated(job(template=made)))
+    paths = warnings(translated(job(template=made)))
     assert any("preferredDuring" in path for path in paths)
     assert any("topologySpreadConstraints" in path for path in paths)

@@ -10,9 +10,9 @@ import pytest
 from generator.manifests.ignored_fields import Relevance
 from generator.manifests.kinds.unlisted_resources import (
     GpuShare,
-    doubt_unknown_memory,
     list_on_nodes,
     parse_share_name,
+    warn_of_unknown_memory,
 )
 from generator.manifests.resource_units import leave_out_ports
 from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
@@ -134,13 +134,13 @@ def test_the_label_of_a_node_says_how_much_memory_a_gpu_has(label: str, count: i
     assert listed(f"{GPU}.1x20000Mi", node) == count
 
 
-def test_unknown_memory_is_a_doubt() -> None:
+def test_unknown_memory_gives_a_warning() -> None:
     known, unknown = NodeSpec("a", {GPU: 8}, labels={MEMORY: "81920"}), gpu_node()
     name = f"{GPU}.1x2000Mi"
-    assert doubt_unknown_memory([name], [known]) == ()
-    (note,) = doubt_unknown_memory([name], [known, unknown])
-    assert (note.path, note.is_doubt) == ("nodes n", True)
-    assert doubt_unknown_memory([f"{GPU}.1x0.5"], [unknown]) == ()
+    assert warn_of_unknown_memory([name], [known]) == ()
+    (note,) = warn_of_unknown_memory([name], [known, unknown])
+    assert (note.path, note.is_warning) == ("nodes n", True)
+    assert warn_of_unknown_memory([f"{GPU}.1x0.5"], [unknown]) == ()
 
 
 def test_running_pods_take_their_gpus_first() -> None:
@@ -198,8 +198,8 @@ def test_pods_with_different_shares_use_the_same_gpus(
     is_exact: bool,
 ) -> None:
     found = translated(ray(head, workers, gpus))
-    doubts = [row.path for row in found.ignored if row.relevance is Relevance.POSSIBLE]
-    assert doubts == ([] if is_exact else ["the file"])
+    warnings = [row.path for row in found.ignored if row.relevance is Relevance.POSSIBLE]
+    assert warnings == ([] if is_exact else ["the file"])
     rows = [row["request"] for row in found.document["spec"]["groups"]]
     if parts is not None:
         name = f"{GPU}.parts-of-{parts[0]}"
@@ -257,14 +257,14 @@ def test_a_pod_that_a_node_list_counts_keeps_its_port() -> None:
     assert [found[node].initial_free for node in "nm"] == [{GPU: 8, name: 0}, {GPU: 8, name: 1}]
 
 
-def test_ports_that_are_not_counted_are_a_doubt() -> None:
+def test_ports_that_are_not_counted_give_a_warning() -> None:
     rows: list[dict[str, Any]] = [
         {"name": "a", "count": 1, "request": {"host-port.TCP.80": 1}},
         {"name": "b", "children": [{"name": "c", "count": 1, "request": {GPU: 1}}]},
     ]
     spec, (note,) = leave_out_ports({"groups": rows})
     assert spec["groups"] == [rows[0] | {"request": {"slots": 1}}, rows[1]]
-    assert (note.path, note.is_doubt) == ("groups[0]", True)
+    assert (note.path, note.is_warning) == ("groups[0]", True)
 
 
 DEVICES = [
@@ -286,9 +286,9 @@ def test_it_requests_or_reports(name: str, reason: str, *, is_requested: bool) -
     request = found.document["spec"]["groups"][0]["request"]
     expected = {GPU: 1, name: 2} if is_requested else {GPU: 1}
     assert request == expected
-    doubts = [row.reason for row in found.ignored if row.relevance is Relevance.POSSIBLE]
-    assert len(doubts) == bool(reason)
-    assert all(row.startswith(reason) for row in doubts)
+    warnings = [row.reason for row in found.ignored if row.relevance is Relevance.POSSIBLE]
+    assert len(warnings) == bool(reason)
+    assert all(row.startswith(reason) for row in warnings)
 
 
 @pytest.mark.parametrize("level", ["pod", "container"])

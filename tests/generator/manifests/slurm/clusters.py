@@ -10,7 +10,7 @@ from generator.manifests.ignored_fields import Relevance
 from generator.manifests.manifest_request import Translation, translate_job
 from generator.manifests.slurm.batch_job import parse_batch_job
 from generator.manifests.slurm.command_line import split_words
-from generator.manifests.slurm.rooms import NodeRooms, build_rooms
+from generator.manifests.slurm.node_capacity import NodeCapacity, build_node_capacity
 from generator.placement.answer import Placement
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
@@ -71,9 +71,9 @@ class Cluster:
         return build_snapshot(self.tree, {spec.name: spec for spec in self.specs})
 
     @property
-    def rooms(self) -> NodeRooms:
+    def capacity(self) -> NodeCapacity:
         """What its nodes have free."""
-        return build_rooms(self.specs, self.tree.nodes)
+        return build_node_capacity(self.specs, self.tree.nodes)
 
 
 EQUAL = Cluster((NodeKind("n", 4, 64, 500_000, 8), NodeKind("m", 4, 64, 500_000, 8)))
@@ -103,7 +103,7 @@ def translated(
         environment=environment or {},
         read_text=(files or {}).get,
     )
-    return translate_job(job, None if cluster is None else cluster.rooms)
+    return translate_job(job, None if cluster is None else cluster.capacity)
 
 
 def groups_of(options: str, cluster: Cluster | None = None) -> list[dict[str, Any]]:

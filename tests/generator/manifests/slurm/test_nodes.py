@@ -8,7 +8,7 @@ import pytest
 
 from generator.manifests.manifest_request import translate_job
 from generator.manifests.slurm.batch_job import parse_batch_job
-from generator.manifests.slurm.rooms import build_rooms
+from generator.manifests.slurm.node_capacity import build_node_capacity
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
@@ -248,8 +248,8 @@ def test_it_says_that_a_file_that_it_cannot_read_may_matter() -> None:
 
 def test_it_finds_nodes_by_the_first_label_of_their_names() -> None:
     names = ("n1.example", "n2.example")
-    rooms = build_rooms([NodeSpec(name) for name in names], names)
-    (group,) = translate_job(parse_batch_job(["-w", "n2"]), rooms).document["spec"]["groups"]
+    capacity = build_node_capacity([NodeSpec(name) for name in names], names)
+    (group,) = translate_job(parse_batch_job(["-w", "n2"]), capacity).document["spec"]["groups"]
     assert group["node_affinity"] == [
         [{"field": "metadata.name", "operator": "In", "values": ["n2.example"]}]
     ]
@@ -314,8 +314,8 @@ def test_it_counts_slots_if_nodes_list_nothing_else(
     num_slots: int, options: str, request_: dict[str, int], risks: list[str]
 ) -> None:
     specs = [NodeSpec(f"n{number}", {"slots": num_slots}) for number in range(1, 3)]
-    rooms = build_rooms(specs, [spec.name for spec in specs])
-    found = translate_job(parse_batch_job(options.split()), rooms)
+    capacity = build_node_capacity(specs, [spec.name for spec in specs])
+    found = translate_job(parse_batch_job(options.split()), capacity)
     (group,) = found.document["spec"]["groups"]
     assert (group["request"], risks_of(found)) == (request_, risks)
 
@@ -323,15 +323,17 @@ def test_it_counts_slots_if_nodes_list_nothing_else(
 def test_a_whole_node_may_have_any_number_of_slots() -> None:
     kinds = {"n1": 4, "n2": 8}
     specs = [NodeSpec(name, {"slots": num}) for name, num in kinds.items()]
-    (group,) = translate_job(parse_batch_job(["-N2"]), build_rooms(specs, list(kinds))).document[
-        "spec"
-    ]["groups"]
+    (group,) = translate_job(
+        parse_batch_job(["-N2"]), build_node_capacity(specs, list(kinds))
+    ).document["spec"]["groups"]
     assert (group["request"], group["max_per_node"]) == ({"slots": 4}, 1)
 
 
 def test_gpus_are_those_that_nodes_list() -> None:
     specs = [NodeSpec("n1", {"slots": 1, "cpu": 8000, "amd.com/gpu": 8})]
-    found = translate_job(parse_batch_job(["--gpus=4", "--mem=1G"]), build_rooms(specs, ["n1"]))
+    found = translate_job(
+        parse_batch_job(["--gpus=4", "--mem=1G"]), build_node_capacity(specs, ["n1"])
+    )
     (group,) = found.document["spec"]["groups"]
     assert group["request"] == {"amd.com/gpu": 1}
     assert "groups[0]: no node lists memory: not checked" in notes_of(found)
@@ -352,8 +354,8 @@ def test_busy_nodes_hold_the_rest_of_a_total() -> None:
     specs = [
         NodeSpec(spec.name, spec.capacity, free={**spec.capacity, GPU: 3}) for spec in EQUAL.specs
     ]
-    rooms = build_rooms(specs, EQUAL.tree.nodes)
+    capacity = build_node_capacity(specs, EQUAL.tree.nodes)
     for options, num_nodes in (("--gpus=8", 3), ("-N 4 --gpus=12", 4), ("-N 4 --gpus=13", 0)):
-        document = translate_job(parse_batch_job(options.split()), rooms).document
+        document = translate_job(parse_batch_job(options.split()), capacity).document
         snapshot = build_snapshot(EQUAL.tree, {spec.name: spec for spec in specs})
         assert len(used_nodes(place(snapshot, parse_request(document)))) == num_nodes

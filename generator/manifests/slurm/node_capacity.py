@@ -39,7 +39,7 @@ class Load(NamedTuple):
 UNLIMITED: Final = 1 << 62
 
 
-class NodeRooms(NamedTuple):
+class NodeCapacity(NamedTuple):
     """The nodes on which pods may be placed, and the resources that nodes list."""
 
     names: tuple[str, ...]
@@ -60,8 +60,8 @@ class NodeRooms(NamedTuple):
         return Counter(free for name, free in self.free.items() if name not in excluded)
 
 
-def build_rooms(specs: Iterable[NodeSpec], names: Iterable[str]) -> NodeRooms:
-    """Return the rooms of nodes.
+def build_node_capacity(specs: Iterable[NodeSpec], names: Iterable[str]) -> NodeCapacity:
+    """Return what nodes have free.
 
     Args:
         specs: all listed nodes.
@@ -73,7 +73,7 @@ def build_rooms(specs: Iterable[NodeSpec], names: Iterable[str]) -> NodeRooms:
     gpu = _find_gpu(resources, has_several_slots=max(slots) > 1)
     lists_cpus, lists_memory = "cpu" in resources, "memory" in resources
 
-    def read_room(spec: NodeSpec) -> Load:
+    def read_free(spec: NodeSpec) -> Load:
         free = spec.initial_free
         return Load(
             free.get("cpu", 0) if lists_cpus else UNLIMITED,
@@ -81,9 +81,9 @@ def build_rooms(specs: Iterable[NodeSpec], names: Iterable[str]) -> NodeRooms:
             free.get("memory", 0) if lists_memory else UNLIMITED,
         )
 
-    return NodeRooms(
+    return NodeCapacity(
         names=tuple(dict.fromkeys((*(spec.name for spec in listed), *names))),
-        free={spec.name: read_room(spec) for spec in listed if _is_open(spec)},
+        free={spec.name: read_free(spec) for spec in listed if _is_open(spec)},
         gpu=gpu,
         lists_cpus=lists_cpus,
         lists_memory=lists_memory,

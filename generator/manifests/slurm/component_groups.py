@@ -16,7 +16,7 @@ from typing import Any, Final
 from generator.manifests.slurm.component import MemoryBasis, NodeCount
 from generator.manifests.slurm.demand import Demand
 from generator.manifests.slurm.loads import MILLI, ComponentLoads, Unit
-from generator.manifests.slurm.rooms import NVIDIA_GPU, SLOTS, Load, NodeRooms
+from generator.manifests.slurm.node_capacity import NVIDIA_GPU, SLOTS, Load, NodeCapacity
 from generator.placement.cluster.nodes import PODS
 from generator.placement.quantities import render_quantity
 from topology.model.errors import PlacementRequestError
@@ -34,11 +34,11 @@ class ComponentSize:
 
     groups: list[GroupRow]
     units: tuple[Unit, ...] = ()
-    """What pods are; empty if a pod is a node."""
+    """What one pod stands for; empty if a pod is the share of a node."""
     most_nodes: int | None = None
     """The most nodes of all groups together; None if the groups bound them."""
     of_each_node: dict[str, int | str] = field(default_factory=dict)
-    """What each node has at least, if a pod is no node."""
+    """What each node has at least, if a pod is a task or a GPU."""
     unlisted: list[str] = field(default_factory=list)
     """Resources of a pod that no node lists."""
     unchecked: list[str] = field(default_factory=list)
@@ -46,22 +46,22 @@ class ComponentSize:
 
 
 class ComponentSizer:
-    """Cuts one component of a job into groups."""
+    """Divides one component of a job into groups."""
 
     def __init__(
-        self, demand: Demand, name: str, rooms: NodeRooms | None, segment: GroupRow | None
+        self, demand: Demand, name: str, capacity: NodeCapacity | None, segment: GroupRow | None
     ) -> None:
         """Store what decides the groups.
 
         Args:
             demand: what the component asks for; its mask has names of nodes.
             name: of the first group.
-            rooms: the nodes; None if they are not known.
+            capacity: the nodes; None if they are not known.
             segment: the slice layer of segments; then each pod is a node.
         """
-        self._demand, self._name, self._rooms, self._segment = demand, name, rooms, segment
-        self._excluded = (*demand.mask.excluded, *_find_overfull(demand, rooms))
-        free = () if rooms is None else rooms.distinct(frozenset(self._excluded))
+        self._demand, self._name, self._capacity, self._segment = demand, name, capacity, segment
+        self._excluded = (*demand.mask.excluded, *_find_too_small(demand, capacity))
+        free = () if capacity is None else capacity.distinct(frozenset(self._excluded))
         self._loads = ComponentLoads(demand, free)
         self._size = ComponentSize([])
 
@@ -79,7 +79,7 @@ class ComponentSizer:
         if demand.tasks is None and demand.gpus is None:
             return self._build_shares(nodes)
         units, is_segmented = self._loads.choose_units(), self._segment is not None
-        if is_segmented and nodes.exact is None and self._rooms is not None:
+        if is_segmented and nodes.exact is None and self._capacity is not None:
             nodes = self._loads.fewest_nodes(units[0])
         if nodes.exact is not None and (
             is_segmented or self._loads.may_share_evenly(units, nodes.exact)
@@ -91,8 +91,8 @@ class ComponentSizer:
         """Return the groups in which a pod is a node's share."""
         most = nodes.most or nodes.least
         load, slots = self._loads.of_share(most), 1
-        if load == Load() and self._rooms is not None:  # a whole node
-            slots = self._rooms.slots[0]
+        if load == Load() and self._capacity is not None:  # a whole node
+            slots = self._capacity.slots[0]
         request = self._render_request(load) or {SLOTS: slots}
         row: GroupRow = {"name": self._name, "count": most, "request": request}
         if most > 1:
@@ -143,7 +143,7 @@ class ComponentSizer:
         if not request:
             self._size.unchecked.append("--gpus" if unit.name == "GPU" else "--ntasks")
             request[SLOTS] = 1
-        if self._rooms is None or self._rooms.limits_pods:
+        if self._capacity is None or self._capacity.limits_pods:
             request[PODS] = 0
         row: GroupRow = {"name": name, "count": unit.num_pods, "request": request}
         most_tasks = self._loads.most_tasks
@@ -155,12 +155,12 @@ class ComponentSizer:
         joined = _join(loads)
         if self._loads.of_each_node().beyond(joined) == Load() and len(units) == 1:
             return ()
-        if self._rooms is None:
+        if self._capacity is None:
             self._size.unchecked.extend(self._options_of_each_node())
             return ()
         return tuple(
             name
-            for name, free in self._rooms.free.items()
+            for name, free in self._capacity.free.items()
             if any(load.count_in(free) != 0 for load in loads)
             and not any(self._loads.count_in(unit, free) for unit in units)
         )
@@ -178,12 +178,16 @@ class ComponentSizer:
 
     def _render_request(self, load: Load) -> dict[str, int | str]:
         """Return a load as a request for resources that nodes list."""
-        rooms = self._rooms
-        gpu = NVIDIA_GPU if rooms is None else rooms.gpu
+        capacity = self._capacity
+        gpu = NVIDIA_GPU if capacity is None else capacity.gpu
         rows = (
             (gpu, "GPUs", load.gpus),
-            ("cpu" if rooms is None or rooms.lists_cpus else None, "CPUs", load.millicores),
-            ("memory" if rooms is None or rooms.lists_memory else None, "memory", load.num_bytes),
+            ("cpu" if capacity is None or capacity.lists_cpus else None, "CPUs", load.millicores),
+            (
+                "memory" if capacity is None or capacity.lists_memory else None,
+                "memory",
+                load.num_bytes,
+            ),
         )
         self._size.unlisted += [title for name, title, num in rows if num and name is None]
         return {name: render_quantity(name, num) for name, _, num in rows if num and name}
@@ -211,22 +215,22 @@ def _join(loads: Iterator[Load] | Sequence[Load]) -> Load:
     return joined
 
 
-def _find_overfull(demand: Demand, rooms: NodeRooms | None) -> tuple[str, ...]:
-    """Return the nodes that have too little for all their CPUs and GPUs, which a job takes whole.
+def _find_too_small(demand: Demand, capacity: NodeCapacity | None) -> tuple[str, ...]:
+    """Return the nodes that an exclusive job cannot take whole.
 
-    Memory per CPU or GPU is for all of them, and so are CPUs per GPU.
+    It takes all CPUs and GPUs of a node, so the node needs memory and CPUs for all of them.
     """
-    if rooms is None or not demand.is_exclusive:
+    if capacity is None or not demand.is_exclusive:
         return ()
-    cpus_per_gpu = (demand.cpus_per_gpu or 0) if rooms.gpu and rooms.lists_cpus else 0
+    cpus_per_gpu = (demand.cpus_per_gpu or 0) if capacity.gpu and capacity.lists_cpus else 0
     per_cpu = per_gpu = 0
-    if demand.memory is not None and rooms.lists_memory:
+    if demand.memory is not None and capacity.lists_memory:
         basis, num_bytes = demand.memory.basis, demand.memory.num_bytes
-        per_cpu = num_bytes if basis is MemoryBasis.CPU and rooms.lists_cpus else 0
-        per_gpu = num_bytes if basis is MemoryBasis.GPU and rooms.gpu else 0
+        per_cpu = num_bytes if basis is MemoryBasis.CPU and capacity.lists_cpus else 0
+        per_gpu = num_bytes if basis is MemoryBasis.GPU and capacity.gpu else 0
     return tuple(
         name
-        for name, free in rooms.free.items()
+        for name, free in capacity.free.items()
         if free.gpus * cpus_per_gpu * MILLI > free.millicores
         or free.millicores * per_cpu > free.num_bytes * MILLI
         or free.gpus * per_gpu > free.num_bytes
