@@ -8,9 +8,9 @@
 - problems: the kinds of problems, and what follows from each
 - selectors: members by patterns and labels
 - adoption: HyperNodes of others as Toponaut takes them over
-- go_patterns, go_syntax: regular expressions as Go reads them
+- go_patterns: regular expressions as Go reads them, the only module that imports RE2
 
-Imports `topology` and `runtime.lazy_names` only.
+Imports `topology`, `runtime.lazy_names` and RE2 only.
 """
 
 from __future__ import annotations

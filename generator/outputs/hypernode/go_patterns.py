@@ -1,150 +1,80 @@
 """Regular expressions as Go reads them: the patterns of regexMatch. Pure.
 
-Python's `re` reads other syntax (look-ahead, back references) and can take exponential time on a
-hostile pattern. This matcher takes O(text) steps after the first texts, as Go's does.
+RE2 has the syntax of Go's regexp, and takes time in proportion to the text. Python's `re` reads
+other syntax (look-ahead, back references) and can take exponential time on a hostile pattern.
 
 Source: https://github.com/google/re2/wiki/Syntax, and the parser of Go's regexp/syntax.
 """
 
 from __future__ import annotations
 
-from enum import IntEnum
-from typing import Final, NamedTuple
+import re
+from typing import TYPE_CHECKING, Final
 
-from generator.outputs.hypernode.go_syntax import (
-    Assertion,
-    CharacterSet,
-    Choice,
-    Concatenation,
-    Expression,
-    PatternError,
-    Repeat,
-    parse_pattern,
-)
+if TYPE_CHECKING:
+    import re2
 
-MAX_STATES: Final = 20_000
-"""Go refuses larger programs too."""
-_MAX_REMEMBERED: Final = 50_000
-_MATCH: Final = 0
+MAX_PATTERN: Final = 4096
+_MAX_PROGRAM_BYTES: Final = 1 << 20
+"""About 10,000 instructions. Compiling takes time and memory in proportion."""
+_MAX_MATCH_BYTES: Final = 8 << 20
+"""With less memory, RE2 remembers no states, and some patterns take a hundred times as long."""
+_ESCAPE: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.", re.DOTALL)
+_ANY_BYTE: Final = r"\C"
+"""RE2 reads it, and Go refuses it."""
 
 
-class _StateKind(IntEnum):
-    MATCH = 0
-    STEP = 1
-    SPLIT = 2
-    ASSERT = 3
-
-
-class _State(NamedTuple):
-    op: _StateKind
-    out: tuple[int, ...] = ()
-    set: CharacterSet | None = None
-    assertion: Assertion | None = None
+class PatternError(ValueError):
+    """The pattern cannot be used; the text says why."""
 
 
 class GoPattern:
-    """A compiled pattern. Remembers its steps, so that many texts cost a look-up per character."""
+    """A compiled pattern."""
 
     def __init__(self, pattern: str) -> None:
         """Compile a pattern.
 
         Raises:
-            PatternError: Go refuses it.
+            PatternError: Go refuses it, or it is larger than any list of names needs.
         """
-        self._states: list[_State] = [_State(_StateKind.MATCH)]
-        self._start = frozenset([self._add(parse_pattern(pattern), _MATCH)])
-        self._steps: dict[tuple[frozenset[int], int, str], tuple[frozenset[int], bool]] = {}
+        if len(pattern) > MAX_PATTERN:
+            raise PatternError(f"longer than {MAX_PATTERN} characters")
+        if _ANY_BYTE in _ESCAPE.findall(pattern):
+            raise PatternError(f"invalid escape sequence: {_ANY_BYTE}")
+        _compile(pattern, _MAX_PROGRAM_BYTES)
+        self._compiled = _compile(pattern, _MAX_MATCH_BYTES)
 
     def search(self, text: str) -> bool:
         """Return whether the pattern matches anywhere in the text, as Volcano applies it."""
-        states: frozenset[int] = self._start
-        for at in range(len(text) + 1):
-            after, is_match = self._step(states, text, at)
-            if is_match:
-                return True
-            states = after | self._start
-        return False
+        return self._compiled.search(_encode(text)) is not None
 
     def fullmatch(self, text: str) -> bool:
         """Return whether the pattern matches the whole text."""
-        states: frozenset[int] = self._start
-        is_match = False
-        for at in range(len(text) + 1):
-            states, is_match = self._step(states, text, at)
-        return is_match
-
-    def _add(self, expression: Expression, after: int) -> int:
-        """Add the states of an expression that continues at `after`; return its first state.
-
-        Raises:
-            PatternError: the program becomes too large.
-        """
-        match expression:
-            case CharacterSet():
-                return self._append(_State(_StateKind.STEP, (after,), set=expression))
-            case Assertion():
-                return self._append(_State(_StateKind.ASSERT, (after,), assertion=expression))
-            case Concatenation(parts):
-                for part in reversed(parts):
-                    after = self._add(part, after)
-                return after
-            case Choice(parts):
-                return self._append(
-                    _State(_StateKind.SPLIT, tuple(self._add(part, after) for part in parts))
-                )
-            case Repeat(part, least, most):
-                return self._add_repeat(part, least, most, after)
-
-    def _add_repeat(self, part: Expression, least: int, most: int | None, after: int) -> int:
-        if most is None:
-            loop = self._append(_State(_StateKind.SPLIT))
-            self._states[loop] = _State(_StateKind.SPLIT, (self._add(part, loop), after))
-            after = loop
-        else:
-            end = after
-            for _ in range(most - least):
-                after = self._append(_State(_StateKind.SPLIT, (self._add(part, after), end)))
-        for _ in range(least):
-            after = self._add(part, after)
-        return after
-
-    def _append(self, state: _State) -> int:
-        if len(self._states) >= MAX_STATES:
-            raise PatternError("expression too large")
-        self._states.append(state)
-        return len(self._states) - 1
-
-    def _step(self, states: frozenset[int], text: str, at: int) -> tuple[frozenset[int], bool]:
-        """Return the states after the next character, and whether a match ends before it."""
-        char = text[at] if at < len(text) else ""
-        before = text[at - 1] if at else ""
-        context = (not before) | (not char) << 1 | (_is_word(before) != _is_word(char)) << 2
-        key = (states, context, char)
-        found = self._steps.get(key)
-        if found is None:
-            if len(self._steps) >= _MAX_REMEMBERED:
-                self._steps.clear()
-            found = self._compute_step(states, context, char)
-            self._steps[key] = found
-        return found
-
-    def _compute_step(
-        self, states: frozenset[int], context: int, char: str
-    ) -> tuple[frozenset[int], bool]:
-        pending, seen, after = list(states), set(states), set()
-        while pending:
-            state = self._states[pending.pop()]
-            if state.op is _StateKind.STEP:
-                if char and state.set is not None and state.set.has(char):
-                    after.add(state.out[0])
-                continue
-            if state.assertion is not None and not state.assertion.holds(context):
-                continue
-            new = [out for out in state.out if out not in seen]
-            seen.update(new)
-            pending += new
-        return frozenset(after), _MATCH in seen
+        return self._compiled.fullmatch(_encode(text)) is not None
 
 
-def _is_word(char: str) -> bool:
-    return char.isascii() and (char.isalnum() or char == "_")
+def _compile(pattern: str, max_bytes: int) -> re2._Regexp:
+    import re2  # noqa: PLC0415 - 10 ms, for the few commands that match patterns
+
+    options = re2.Options()
+    options.max_mem = max_bytes
+    options.log_errors = False
+    options.never_capture = True  # else a match lists a thousand empty groups
+    try:
+        return re2.compile(pattern.encode(), options)
+    except UnicodeEncodeError as error:
+        raise PatternError("invalid UTF-8") from error
+    except re2.error as error:
+        raise PatternError(_describe(error)) from error
+    finally:
+        re2.purge()  # a pattern is matched once, and RE2 would remember 128
+
+
+def _describe(error: Exception) -> str:
+    """Return the reason of RE2, which is given as bytes."""
+    reason = error.args[0]
+    return reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "replace")

@@ -93,10 +93,11 @@ def _find_selector_problems(
     if selector.is_child:
         text = "selects HyperNodes, and Volcano takes them by exactMatch only"
         yield _build(Kind.INEXACT_CHILD, hypernode.name, text)
-    bracket = find_refused_bracket(selector.pattern)
-    if selector.problem:
-        yield _build(Kind.INVALID_SELECTOR, hypernode.name, selector.problem)
+    problem = selector.find_problem()
+    if problem:
+        yield _build(Kind.INVALID_SELECTOR, hypernode.name, problem)
         return
+    bracket = find_refused_bracket(selector.pattern)
     if bracket:
         text = f"{selector} has unequal numbers of {bracket[0]} and {bracket[1]}"
         yield _build(Kind.ADMISSION_POLICY, hypernode.name, text)

@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from generator.outputs.hypernode.go_patterns import GoPattern
-from generator.outputs.hypernode.go_syntax import PatternError
+from generator.outputs.hypernode.go_patterns import GoPattern, PatternError
 from topology.model.errors import show
 
 _FORMS: Final = ("exactMatch", "regexMatch", "labelMatch")
@@ -46,14 +45,18 @@ class LabelRequirement(NamedTuple):
 
 
 class MemberSelector(NamedTuple):
-    """A member by a pattern or by labels; either is empty if `problem` says what is wrong."""
+    """A member by a pattern or by labels; either is empty if `problem` says what is wrong.
+
+    A pattern is compiled when it is matched or checked, never when it is read: a round reads the
+    patterns of others, and matches none.
+    """
 
     is_child: bool
     """Whether it selects HyperNodes, which Volcano does by exact names only."""
     pattern: str = ""
     requirements: tuple[LabelRequirement, ...] = ()
     problem: str = ""
-    """Why it is invalid, escaped."""
+    """Why its form is invalid, escaped."""
 
     def __str__(self) -> str:
         """Return it as a text for people, escaped."""
@@ -70,13 +73,24 @@ class MemberSelector(NamedTuple):
         if self.is_child or self.problem:
             return ()
         if self.pattern:
-            return tuple(filter(GoPattern(self.pattern).search, nodes))
+            try:
+                return tuple(filter(GoPattern(self.pattern).search, nodes))
+            except PatternError:
+                return ()
         rows = self.requirements
         return tuple(
             name
             for name, labels in nodes.items()
             if rows and all(row.admits(labels) for row in rows)
         )
+
+    def find_problem(self) -> str:
+        """Return why it is invalid, escaped; a pattern is compiled for that. Empty if it is not."""
+        try:
+            GoPattern(self.pattern)
+        except PatternError as error:
+            return f"pattern '{show(self.pattern)}': {show(str(error))}"
+        return self.problem
 
 
 def list_forms(selector: object) -> list[str]:
@@ -105,11 +119,6 @@ def parse_selector(selector: object, *, is_child: bool) -> MemberSelector:
 def _parse_pattern(pattern: object, *, is_child: bool) -> MemberSelector:
     if not isinstance(pattern, str) or not pattern:
         return MemberSelector(is_child, problem="regexMatch.pattern: expected text")
-    try:
-        GoPattern(pattern)
-    except PatternError as error:
-        problem = f"pattern '{show(pattern)}': {show(str(error))}"
-        return MemberSelector(is_child, pattern, problem=problem)
     return MemberSelector(is_child, pattern)
 
 
