@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 
 from topology.cabling.plan_names import PlanPorts, UnknownReason
 from topology.model.cabling_plan import PlannedCable
+from topology.model.facts import PortName
 
 _MAX_ROUNDS: Final = 16
 """A round compares cables to devices that an earlier one recognized: one or two per tier."""
@@ -74,10 +75,9 @@ def find_other_names(
 class _PlannedEnd(NamedTuple):
     """One end of a planned cable, seen from the device at this end."""
 
-    port: str
-    peer: str
-    """Key of the planned device at the other end."""
-    peer_port: str
+    near: PortName
+    far: PortName
+    """Both with the keys of the planned devices."""
 
 
 @dataclass(slots=True)
@@ -126,7 +126,9 @@ class _NameSearch:
                 key = self.ports.name_key(near.device)
                 self.spellings.setdefault(key, near.device)
                 far_key = self.ports.name_key(far.device)
-                self.ends[key].append(_PlannedEnd(near.port, far_key, far.port))
+                self.ends[key].append(
+                    _PlannedEnd(PortName(key, near.port), PortName(far_key, far.port))
+                )
         for key, spelling in self.spellings.items():
             device = self.ports.find_device(spelling)
             if not isinstance(device, UnknownReason):
@@ -145,7 +147,7 @@ class _NameSearch:
         accepted: dict[str, int] = {}
         for key in sorted(best, key=lambda key: (-best[key].num_cables, key)):
             device = best[key].device
-            is_beside_accepted = any(end.peer in accepted for end in self.ends[key])
+            is_beside_accepted = any(end.far.device in accepted for end in self.ends[key])
             if num_claims[device] == 1 and not is_beside_accepted and self._is_free(device, best):
                 accepted[key] = device
         for device in accepted.values():
@@ -169,7 +171,7 @@ class _NameSearch:
         if not num_others or num_others >= _MIN_CABLES_OF_NAMESAKE:
             return num_others > 0
         device, ends = self.known[key], self.ends[key]
-        if all(self.ports.find_seen_port(device, end.port) is None for end in ends):
+        if all(self.ports.find_seen_port(device, end.near) is None for end in ends):
             return True
         return 3 * self._match(key).num_compared < len(ends)
 
@@ -181,14 +183,14 @@ class _NameSearch:
         """
         device, num_others = self.known[key], 0
         for end in self.ends[key]:
-            peer = self.known.get(end.peer)
-            port = None if peer is None else self.ports.find_seen_port(peer, end.peer_port)
+            peer = self.known.get(end.far.device)
+            port = None if peer is None else self.ports.find_seen_port(peer, end.far)
             far_port = None if port is None else self.peer_by_port.get(port)
             if far_port is None:
                 continue
             if self.ports.devices[far_port] == device:
                 return 0
-            own_port = self.ports.find_seen_port(device, end.port)
+            own_port = self.ports.find_seen_port(device, end.near)
             num_others += own_port is None or own_port in self.peer_by_port
         return num_others
 
@@ -224,15 +226,15 @@ class _NameSearch:
     def _match(self, key: str) -> _Matches:
         matches = _Matches()
         for end in self.ends[key]:
-            peer = self.known.get(end.peer)
-            port = None if peer is None else self.ports.find_seen_port(peer, end.peer_port)
+            peer = self.known.get(end.far.device)
+            port = None if peer is None else self.ports.find_seen_port(peer, end.far)
             if port is None:
                 continue
             matches.num_compared += 1
             far_port = self.peer_by_port.get(port)
             device = None if far_port is None else self.ports.devices[far_port]
-            fits = device is not None and self.ports.find_seen_port(device, end.port) == far_port
-            matches.num_credible += fits or end.peer not in self._suspects
+            fits = device is not None and self.ports.find_seen_port(device, end.near) == far_port
+            matches.num_credible += fits or end.far.device not in self._suspects
             if device is not None and fits:
                 matches.by_device[device] += 1
         return matches

@@ -43,6 +43,8 @@ class DifferenceKind(StrEnum):
     """A cable in a planned port that is not in the plan."""
     UNKNOWN_DEVICE = "unknown-device"
     """No report covers an end of the cable, so nothing is known about it."""
+    UNKNOWN_PORT = "unknown-port"
+    """No report shows a planned port; a cable is in one that may be it under another name."""
     OTHER_NAME = "other-name"
     """A device has its planned cables, and another name than in the plan."""
 
@@ -186,6 +188,14 @@ def _use_other_names(plan: CablingPlan, fabric: Fabric, ports: PlanPorts) -> lis
     return rows
 
 
+class _UnknownCable(NamedTuple):
+    """A planned cable that cannot be compared."""
+
+    kind: DifferenceKind
+    cable: PlannedCable
+    reason: str
+
+
 @dataclass(slots=True)
 class _ResolvedPlan:
     """The plan with port numbers."""
@@ -194,8 +204,8 @@ class _ResolvedPlan:
     """By port numbers, the lower one first."""
     cable_by_port: dict[int, PlannedCable] = field(default_factory=dict)
     """By each port that the plan names on a known device."""
-    unknown: list[tuple[PlannedCable, str]] = field(default_factory=list)
-    """Cables that cannot be compared, each with the reason."""
+    unknown: list[_UnknownCable] = field(default_factory=list)
+    """Cables that cannot be compared."""
     errors: list[ParseError] = field(default_factory=list)
 
 
@@ -204,7 +214,7 @@ def _resolve_plan(plan: CablingPlan, ports: PlanPorts) -> _ResolvedPlan:
     for cable in plan.cables:
         devices = [ports.find_device(end.device) for end in cable.ends]
         ports_of_cable = [
-            ports.find_port(device, end.port)
+            ports.find_port(device, end)
             for device, end in zip(devices, cable.ends, strict=True)
             if not isinstance(device, UnknownReason)
         ]
@@ -218,7 +228,9 @@ def _resolve_plan(plan: CablingPlan, ports: PlanPorts) -> _ResolvedPlan:
             continue
         resolved.cable_by_port.update(dict.fromkeys(ports_of_cable, cable))
         if len(ports_of_cable) < len(devices):
-            resolved.unknown.append((cable, _explain_unknown(cable, devices)))
+            reason = _explain_unknown(cable, devices)
+            unknown = _UnknownCable(DifferenceKind.UNKNOWN_DEVICE, cable, reason)
+            resolved.unknown.append(unknown)
         else:
             resolved.cables[min(ports_of_cable), max(ports_of_cable)] = cable
     return resolved
@@ -261,13 +273,40 @@ def _select_observed(links: Iterable[Link], planned: set[Pair]) -> _ObservedCabl
 def _mark_unobservable(
     resolved: _ResolvedPlan, observed: _ObservedCables, *, fabric: Fabric, ports: PlanPorts
 ) -> None:
-    """Mark a cable as unknown if neither end reports and its ports hold no other cable."""
+    """Mark a cable as unknown if it cannot be compared.
+
+    So is one whose ends do not report and whose ports hold no other cable, and one with a port that
+    is not in the fabric if a cable is in a port of the same number: that may be the same port.
+    """
     for pair, cable in list(resolved.cables.items()):
+        renamed = [
+            found for port in pair for found in _find_renamed(port, resolved, observed, ports)
+        ]
         is_silent = not any(fabric.devices[ports.devices[port]].is_reporting for port in pair)
         if is_silent and not any(port in observed.peer_by_port for port in pair):
-            del resolved.cables[pair]
+            kind = DifferenceKind.UNKNOWN_DEVICE
             reason = f"neither {show_end(cable.ends[0])} nor the other end reports its cables"
-            resolved.unknown.append((cable, reason))
+        elif renamed:
+            kind = DifferenceKind.UNKNOWN_PORT
+            shown = " and ".join(show_end(ports.names[port]) for port in renamed)
+            reason = f"no report shows a planned port, and {shown} may be it under another name"
+        else:
+            continue
+        del resolved.cables[pair]
+        resolved.unknown.append(_UnknownCable(kind, cable, reason))
+
+
+def _find_renamed(
+    port: int, resolved: _ResolvedPlan, observed: _ObservedCables, ports: PlanPorts
+) -> list[int]:
+    """Return the ports with a cable that may be a planned port of another name."""
+    if ports.is_seen(port):
+        return []
+    return [
+        found
+        for found in ports.find_ports_of_same_number(port)
+        if found in observed.peer_by_port and found not in resolved.cable_by_port
+    ]
 
 
 def _index_both_ends(pairs: Iterable[Pair]) -> dict[int, int]:
@@ -356,27 +395,28 @@ class _DiffBuilder:
             f"ports are up.{hint}"
         )
 
-    def build_unknown_rows(self, unknown: list[tuple[PlannedCable, str]]) -> Iterator[Difference]:
+    def build_unknown_rows(self, unknown: list[_UnknownCable]) -> Iterator[Difference]:
         """Yield the differences of unknown cables, and empty the list, to keep no text twice."""
         while unknown:
-            yield self._unknown_row(*unknown.pop())
+            yield self._unknown_row(unknown.pop())
 
-    def _unknown_row(self, cable: PlannedCable, reason: str) -> Difference:
+    def _unknown_row(self, unknown: _UnknownCable) -> Difference:
         """Return the difference of an unknown cable, with the observed cables in its ports."""
+        cable = unknown.cable
         pairs = [
             (port, self._peer_by_port[port])
             for device, end in ((self._ports.find_device(end.device), end) for end in cable.ends)
             if not isinstance(device, UnknownReason)
-            and (port := self._ports.find_port(device, end.port)) in self._peer_by_port
+            and (port := self._ports.find_port(device, end)) in self._peer_by_port
         ]
         observed = tuple(self._observed_cable(pair) for pair in pairs)
         shown = "; ".join(show_cable(*ends) for ends in observed)
         message = (
-            f"The cable between {show_cable(*cable.ends)} cannot be compared: {reason}."
+            f"The cable between {show_cable(*cable.ends)} cannot be compared: {unknown.reason}."
             f"{f' Observed instead: {shown}.' if observed else ''} Collect from that device, or "
             "correct the plan."
         )
-        return Difference(DifferenceKind.UNKNOWN_DEVICE, (cable,), observed, message, None)
+        return Difference(unknown.kind, (cable,), observed, message, None)
 
 
 def _row_order(row: Difference) -> tuple[object, ...]:

@@ -3,11 +3,13 @@
 Devices are matched by the full name, ignoring case. Else they are matched by the short name
 (`topology.model.ids.short_name`), if only one device has it, the plan does not use it in several
 domains, and the device is not in another domain. Ports are matched by the exact name. Else they are
-matched by a looser form of the name, if only one port of the device has it:
+matched by a looser form of the name, if only one port of the device has it, and the plan does not
+name that port otherwise:
 
 | in the plan | matches |
 |---|---|
 | `Ethernet1/1`, `Eth1/1`, `Et1/1`, `eth 1/1` | each other |
+| `HundredGigE1/0/1`, `Hu1/0/1`, `HundredGig 1/0/1` | each other |
 | `17`, `P17`, `1/17`, `U1/P17`, `IB1/17` | each other, on InfiniBand ports |
 | `mlx5_0` | `mlx5_0/1`, or the interface on top of it, if that RDMA device has one port |
 """
@@ -15,7 +17,7 @@ matched by a looser form of the name, if only one port of the device has it:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, TypeVar
 
@@ -23,6 +25,7 @@ from topology.model.cabling_plan import PlannedCable
 from topology.model.fabric import Fabric, FabricPort
 from topology.model.facts import Medium, PortName
 from topology.model.ids import IdKind, full_name, may_be_one, short_name
+from topology.model.port_names import Likeness, SpelledName, compare_names, spell_port_name
 
 _Key = TypeVar("_Key")
 
@@ -45,7 +48,7 @@ class UnknownReason(StrEnum):
 class PlanPorts:
     """Numbers the ports of a fabric, and the ports that only a plan names."""
 
-    def __init__(self, fabric: Fabric, cables: Iterable[PlannedCable]) -> None:
+    def __init__(self, fabric: Fabric, cables: Sequence[PlannedCable]) -> None:
         """Index the names of a fabric and the domains of the names in a plan."""
         self.names = [fabric.port_name(port_number) for port_number in range(len(fabric.ports))]
         """By port number: the name in the fabric, else the name in the plan."""
@@ -59,6 +62,8 @@ class PlanPorts:
         """By short name: the domains that the plan gives it; most plans give none."""
         self._port_by_name: dict[tuple[int, str], int] = {}
         self._port_by_loose_name: dict[tuple[int, str], int] = {}
+        self._ports_by_number: dict[tuple[int, str], list[tuple[int, SpelledName]]] = {}
+        """By device and number in their names: Ethernet ports."""
         self._plan_only_ports: dict[tuple[int, str], int] = {}
         self._other_names: dict[str, int | UnknownReason] = {}
         self._index_devices()
@@ -68,6 +73,11 @@ class PlanPorts:
             short = short_name(full)
             if full != short:
                 self._domains.setdefault(short, set()).add(full.removeprefix(short))
+        self._planned = {
+            (self.name_key(end.device), _loose_form(end.port))
+            for cable in cables
+            for end in cable.ends
+        }
 
     def _index_devices(self) -> None:
         for device_number in range(len(self._fabric.devices)):
@@ -87,6 +97,10 @@ class PlanPorts:
             _add_unique(self._port_by_name, (port.device, port.name), port_number)
             for form in {_loose_form(port.name, port), _rdma_device(port)} - {""}:
                 _add_unique(self._port_by_loose_name, (port.device, form), port_number)
+            spelled = spell_port_name(port.name) if port.medium is Medium.ETHERNET else None
+            if spelled is not None:
+                same_number = self._ports_by_number.setdefault((port.device, spelled.number), [])
+                same_number.append((port_number, spelled))
 
     def name_key(self, name: str) -> str:
         """Return the form of a name that all spellings of one planned device share."""
@@ -117,24 +131,59 @@ class PlanPorts:
         """Return whether a device has the first label of a name only in another domain."""
         return not any(may_be_one(own, name) for own in self._names_of(device_number))
 
-    def find_seen_port(self, device: int, name: str) -> int | None:
-        """Return the number of a port of the fabric, None if no single port matches the name."""
+    def find_seen_port(self, device: int, end: PortName) -> int | None:
+        """Return the number of a port of the fabric, None if no single port matches the name.
+
+        Args:
+            device: the number of the device in the fabric.
+            end: the port, and the device that has it in the plan.
+        """
+        name = end.port
         loose = [
             self._port_by_loose_name.get((device, form), _AMBIGUOUS) for form in _name_forms(name)
         ]
         candidates = (self._port_by_name.get((device, name), _AMBIGUOUS), *loose)
-        return next((port_number for port_number in candidates if port_number != _AMBIGUOUS), None)
+        known = (port_number for port_number in candidates if port_number != _AMBIGUOUS)
+        port_number = next(known, None)
+        return self._find_spelled_port(device, end) if port_number is None else port_number
 
-    def find_port(self, device: int, name: str) -> int:
+    def _find_spelled_port(self, device: int, end: PortName) -> int | None:
+        """Return the only port whose name abbreviates this one, or is abbreviated by it."""
+        spelled = spell_port_name(end.port)
+        if spelled is None:
+            return None
+        by_likeness: dict[Likeness, list[int]] = {}
+        for port_number, other in self._ports_by_number.get((device, spelled.number), ()):
+            by_likeness.setdefault(compare_names(spelled, other), []).append(port_number)
+        likeness = max(by_likeness, default=Likeness.NONE)
+        matches = by_likeness[likeness] if likeness else []
+        is_single = len(matches) == 1 and not self._is_planned(end.device, matches[0])
+        return matches[0] if is_single else None
+
+    def find_ports_of_same_number(self, port: int) -> list[int]:
+        """Return the ports of the fabric that may be a port that it lacks: of the same number.
+
+        A device that has both ports by the plan has neither in place of the other.
+        """
+        device, end = self.devices[port], self.names[port]
+        spelled = spell_port_name(end.port)
+        number = spelled.number if spelled else ""
+        return [found for found, _ in self._ports_by_number.get((device, number), ())]
+
+    def _is_planned(self, device: str, port: int) -> bool:
+        """Whether the plan gives this device a port with the name that the fabric gives a port."""
+        return (self.name_key(device), _loose_form(self.names[port].port)) in self._planned
+
+    def find_port(self, device: int, end: PortName) -> int:
         """Return the number of a port; a port that is not in the fabric gets a new number."""
-        port_number = self.find_seen_port(device, name)
+        port_number = self.find_seen_port(device, end)
         if port_number is not None:
             return port_number
-        key = (device, _loose_form(name))
+        key = (device, _loose_form(end.port))
         if key not in self._plan_only_ports:
             self._plan_only_ports[key] = len(self.names)
             self.devices[len(self.names)] = device
-            self.names.append(PortName(self._fabric.devices[device].name, name))
+            self.names.append(PortName(self._fabric.devices[device].name, end.port))
         return self._plan_only_ports[key]
 
     def is_seen(self, port: int) -> bool:

@@ -1,6 +1,7 @@
 """The values that the packages of `topology` pass to each other. Frozen; no rules about wiring.
 
     ids             identifiers of devices and ports: kinds, canonical forms, natural order of names
+    port_names      the spellings of one Ethernet port name
     facts           Device, Port and Neighbor as one source describes them; Finding and its kinds
     claims          a Device with its origin, lazy claims of sweeps, and the ids that join claims
     fabric          Fabric: all devices, ports and links as rows

@@ -7,7 +7,10 @@ devices named m* have no report, and all other devices are switches with a repor
 from collections.abc import Iterable
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.topology.cables import claims, listed
 from topology.cabling.plan_diff import (
     CablingDiff,
@@ -25,7 +28,7 @@ from topology.model.fabric import Fabric
 from topology.model.facts import Device, DeviceKind, Port
 from topology.model.ids import Id, IdKind
 
-SWAPPED, WRONG_PORT, MISSING, EXTRA, UNKNOWN, OTHER_NAME = DifferenceKind
+SWAPPED, WRONG_PORT, MISSING, EXTRA, UNKNOWN, UNKNOWN_PORT, OTHER_NAME = DifferenceKind
 
 
 def end(text: str) -> tuple[str, str]:
@@ -153,6 +156,81 @@ def test_it_lists_moves_of_one_group_together_and_marks_full_ports() -> None:
     assert groups == [0, 0, 1, 1]
     assert [move.is_target_full for move in diff.moves] == [True, False, True, False]
     assert sorted(row.group for row in diff.differences if row.group is not None) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("planned", "observed", "rows", "moves"),
+    [
+        pytest.param(
+            ["h1:e0 sw:HundredGigE1/0/1"], ["h1:e0 sw:Hu1/0/1"], [], [], id="its abbreviation"
+        ),
+        pytest.param(
+            ["h1:e0 sw:Hu1/0/1", "h2:e0 sw:Hu1/0/2"],
+            ["h1:e0 sw:HundredGigE1/0/2", "h2:e0 sw:HundredGigE1/0/1"],
+            [SWAPPED],
+            [
+                "sw:HundredGigE1/0/1 > sw:HundredGigE1/0/2",
+                "sw:HundredGigE1/0/2 > sw:HundredGigE1/0/1",
+            ],
+            id="swapped plugs under full names",
+        ),
+        pytest.param(
+            ["h1:e0 sw:et-0/0/1"],
+            ["h1:e0 sw:xe-0/0/1"],
+            [UNKNOWN_PORT],
+            [],
+            id="a port of another rate",
+        ),
+        pytest.param(
+            ["h1:e0 sw:Te1/0/1", "h2:e0 sw:Hu1/0/1", "h2:e9 other:1"],
+            ["h1:e0 sw:Hu1/0/1", "h2:e9 other:1"],
+            [WRONG_PORT, MISSING],
+            ["sw:Hu1/0/1 > sw:Te1/0/1", "+h2:e0 sw:Hu1/0/1"],
+            id="two ports of one number by the plan",
+        ),
+        pytest.param(
+            ["h1:e0 sw:Te1/0/1"],
+            ["h1:e0 sw:Hu1/0/1", "h2:e0 sw:Te1/0/1"],
+            [WRONG_PORT, EXTRA],
+            ["-h2:e0 sw:Te1/0/1", "sw:Hu1/0/1 > sw:Te1/0/1"],
+            id="two ports of one number by the fabric",
+        ),
+        pytest.param(
+            ["h1:eth0 sw:swp1"], ["h1:ens0 sw:swp1"], [UNKNOWN_PORT], [], id="another host port"
+        ),
+    ],
+)
+def test_it_compares_a_port_of_the_planned_number_with(
+    planned: list[str], observed: list[str], rows: list[DifferenceKind], moves: list[str]
+) -> None:
+    diff = compare(planned, observed)
+    assert kinds(diff) == rows
+    assert sorted(map(show_move, diff.moves)) == sorted(moves)
+
+
+LETTERS = ("Te", "Hu", "xe-", "swp", "")  # none abbreviates another
+PORTS = st.tuples(st.sampled_from(LETTERS), st.integers(1, 4)).map(
+    lambda port: f"{port[0]}{port[1]}"
+)
+CABLES = st.lists(st.tuples(PORTS, PORTS), min_size=1, max_size=4, unique_by=(lambda row: row[0],))
+
+
+@settings(max_examples=examples(2000), deadline=None)
+@given(CABLES, st.permutations(range(4)))
+def test_it_moves_no_plug_to_a_port_of_the_same_number_unless_both_are_known(
+    cables: list[tuple[str, str]], order: list[int]
+) -> None:
+    """The ports of a switch under two names each, its cables in any of them."""
+    seen = dict(zip((name for name, _ in cables), order, strict=False))
+    planned = [f"h{at}:e0 sw:{name}" for at, (_, name) in enumerate(cables)]
+    diff = compare(planned, [f"h{at}:e0 sw:{name}" for name, at in seen.items()])
+    in_plan = {name for _, name in cables}
+    for move in diff.moves:
+        if move.target and move.target.device == move.cable.b.device == "sw":
+            pair = {move.cable.b.port, move.target.port}
+            assert (
+                len({name[-1] for name in pair}) == len(pair) or pair <= {*seen} or pair <= in_plan
+            )
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from topology.join.fabric_join import build_fabric
 from topology.model.cabling_plan import PlannedCable
 from topology.model.claims import Claim, Origin
 from topology.model.fabric import Fabric
-from topology.model.facts import Device, DeviceKind, Medium, Port
+from topology.model.facts import Device, DeviceKind, Medium, Port, PortName
 from topology.model.ids import Id, IdKind
 
 
@@ -93,18 +93,84 @@ def test_it_finds_a_port_by(
 ) -> None:
     fabric = build_fabric([claim("sw", *(Port(name, medium=medium) for name in seen))])
     ports = ports_of(fabric)
-    port_number = ports.find_port(0, planned)
+    port_number = ports.find_port(0, PortName("sw", planned))
     assert ports.is_seen(port_number) == (found is not None)
     assert ports.names[port_number] == ("sw", planned if found is None else seen[found])
 
 
 def test_it_finds_the_interface_by_its_rdma_device() -> None:
     fabric = build_fabric([claim("h1", Port("eth4", rdma_device="mlx5_2"))])
-    assert ports_of(fabric).find_port(0, "mlx5_2") == 0
+    assert ports_of(fabric).find_port(0, PortName("h1", "mlx5_2")) == 0
 
 
 def test_it_gives_one_number_to_a_port_that_is_not_in_the_fabric() -> None:
     ports = ports_of(build_fabric([claim("sw")]))
-    assert ports.find_port(0, "Ethernet9") == ports.find_port(0, "eth9")
-    assert ports.find_port(0, "eth8") != ports.find_port(0, "eth9")
-    assert {ports.devices[ports.find_port(0, name)] for name in ("eth8", "eth9")} == {0}
+    eth9, spelled, eth8 = (
+        ports.find_port(0, PortName("sw", name)) for name in ("eth9", "Ethernet9", "eth8")
+    )
+    assert eth9 == spelled != eth8
+    assert {ports.devices[port] for port in (eth8, eth9)} == {0}
+
+
+@pytest.mark.parametrize(
+    ("full", "short"),
+    [
+        ("HundredGigE1/0/1", "Hu1/0/1"),
+        ("HundredGigE0/0/0/1", "HundredGig 0/0/0/1"),
+        ("TenGigabitEthernet1/0/1", "Te1/0/1"),
+        ("TenGigabitEthernet1/0/1", "TenGigE1/0/1"),
+        ("Ten-GigabitEthernet1/0/1", "tengigabitethernet 1/0/1"),
+        ("TwentyFiveGigE1/0/1", "Twe1/0/1"),
+        ("TwentyFiveGigE0/0/0/1", "TF0/0/0/1"),
+        ("FortyGigabitEthernet1/1/1", "Fo1/1/1"),
+        ("fortyGigE 0/48", "Fo 0/48"),
+        ("FourHundredGigE0/0/0/1", "FH0/0/0/1"),
+        ("fourhundredgige0/0/0/1", "FH0/0/0/1"),
+        ("GigabitEthernet0/1", "Gi0/1"),
+        ("GigabitEthernet1/0/1", "GE1/0/1"),
+        ("FastEthernet0/1", "Fa0/1"),
+        ("Ethernet1/1", "Et1/1"),
+        ("Ethernet49/1", "e49/1"),
+        ("swp1s0", "swp01s0"),
+        ("xe-0/0/1:0", "XE-0/0/1:0"),
+        ("Management1", "Ma1"),
+        ("MgmtEth0/RP0/CPU0/0", "Mg0/RP0/CPU0/0"),
+    ],
+)
+def test_it_finds_a_port_by_an_abbreviation_either_way(full: str, short: str) -> None:
+    others = [Port(name) for name in ("Po1", "Vl7", "Hu7/7", "swp2", "lo0", "17")]
+    for seen, planned in ((full, short), (short, full)):
+        ports = ports_of(build_fabric([claim("sw", *others, Port(seen))]))
+        port = ports.find_port(0, PortName("sw", planned))
+        assert ports.is_seen(port)
+        assert ports.names[port].port == seen
+
+
+@pytest.mark.parametrize(
+    ("seen", "planned", "found"),
+    [
+        pytest.param(["Hu1/0/1"], "HundredGigE1/0/2", None, id="another number"),
+        pytest.param(["Hu1/0/1"], "Te1/0/1", None, id="letters of another kind"),
+        pytest.param(["xe-0/0/1"], "et-0/0/1", None, id="a port of another rate"),
+        pytest.param(["Fo1/0/1", "FH1/0/1"], "FourHundredGigE1/0/1", None, id="two that may be it"),
+        pytest.param(
+            ["Te1/1/1", "Twe1/1/1", "Gi1/1/1"], "TwentyFiveGigE1/1/1", "Twe1/1/1", id="whole words"
+        ),
+        pytest.param(["7"], "Ethernet7", None, id="a bare number, which may be an index"),
+        pytest.param(["Fa0/1", "Gi0/1"], "GigabitEthernet0/1", "Gi0/1", id="its own letters"),
+    ],
+)
+def test_it_finds_one_port_or_none_by_an_abbreviation(
+    seen: list[str], planned: str, found: str | None
+) -> None:
+    ports = ports_of(build_fabric([claim("sw", *map(Port, seen))]))
+    port = ports.find_port(0, PortName("sw", planned))
+    assert (ports.names[port].port if ports.is_seen(port) else None) == found
+
+
+def test_it_leaves_a_port_to_the_row_of_the_plan_that_has_its_name() -> None:
+    fabric = build_fabric([claim("sw", Port("Te1/0/1"))])
+    names = ("Te1/0/1", "TwentyFiveGigE1/0/1")
+    ports = PlanPorts(fabric, [PlannedCable("sw", name, f"h-{name}", "eth0", 1) for name in names])
+    is_seen = [ports.is_seen(ports.find_port(0, PortName("sw", name))) for name in names]
+    assert is_seen == [True, False]

@@ -6,12 +6,12 @@ rest. So the name of a port decides if there is one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from topology.model.facts import PortState
+from topology.model.port_names import compare_names, spell_port_name
 from topology.sources.lldp_mib.ids import (
     PORT_IFNAME,
     PORT_LOCAL,
@@ -39,7 +39,6 @@ _LOCALLY_ADMINISTERED: Final = 0x02
 _VIRTUAL_MACS: Final = ("00:00:5e:00:01:", "00:00:5e:00:02:", "00:00:0c:07:ac:", "00:00:0c:9f:f")
 _MAX_MBPS: Final = 10_000_000  # 10 Tb/s; a higher value is not a speed
 _NAME_SUBTYPES: Final = frozenset({UNKNOWN_SUBTYPE, PORT_IFNAME, PORT_LOCAL})
-_TAIL = re.compile(r"\d[\d/.:]*\Z", re.ASCII)
 
 
 class Interface(NamedTuple):
@@ -101,14 +100,8 @@ class InterfaceTable:
 def _is_abbreviation(text: str, interface: Interface) -> bool:
     """Whether a text may be the short form of an interface name, such as `Te0/1`."""
     name = interface.name or interface.descr
-    if not name:
-        return True
-    return text[:1].lower() == name[:1].lower() and _tail(text) == _tail(name) != ""
-
-
-def _tail(name: str) -> str:
-    match = _TAIL.search(name)
-    return match[0] if match else ""
+    short, full = spell_port_name(text), spell_port_name(name)
+    return not name or bool(short and full and compare_names(short, full))
 
 
 def build_interfaces(walk: WalkColumns) -> InterfaceTable:
