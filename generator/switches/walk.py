@@ -19,6 +19,7 @@ from topology.model.errors import ParseError, SwitchError, SwitchRefused, show
 from topology.model.facts import Device, Source
 from topology.sources.lldp_mib.tables import (
     BASE_SPANS,
+    BRIDGE_SPAN,
     LLDP,
     REMOTE_STATS,
     STATS_SPAN,
@@ -28,11 +29,16 @@ from topology.sources.lldp_mib.tables import (
     V2_SPANS,
     ColumnSpan,
     WalkRow,
+    collect_columns,
+    local_ports,
+    remote_rows,
+    unlisted_ports,
 )
 from topology.sources.lldp_mib.walk import parse_walk
 
 MAX_ROWS: Final = 100_000  # a switch with 4096 ports has half as many
 _MAX_PARALLEL: Final = 32
+_BRIDGE_SHARE: Final = 0.25  # of the deadline of a walk
 _REMOTE_TABLE: Final = (*LLDP, 4, 1, 1)
 
 
@@ -160,7 +166,7 @@ async def walk_switch(
                 return SwitchWalk(
                     target, WalkOutcome.OK, clock() - started_s, last.device, stamp=stamp
                 )
-            await _fetch(session, target, rows)
+            await _fetch(session, target, rows, deadline_s=deadline_s)
     except TimeoutError:
         failure = SwitchError(f"the walk did not end within {deadline_s:g} s")
     except SwitchError as error:
@@ -233,13 +239,36 @@ async def _fetch_stamp(session: WalkSession, target: Target, rows: list[WalkRow]
     return NeighborStamp(name if isinstance(name, bytes) else b"", up_time, tuple(stats))
 
 
-async def _fetch(session: WalkSession, target: Target, rows: list[WalkRow]) -> None:
-    """Add the rows of all tables; those of LLDP-V2-MIB only if the LLDP-MIB has no neighbors."""
+async def _fetch(
+    session: WalkSession, target: Target, rows: list[WalkRow], *, deadline_s: float
+) -> None:
+    """Add the rows of all tables.
+
+    Those of LLDP-V2-MIB only if the LLDP-MIB has no neighbors, and those of bridge ports only if
+    a neighbor is on a port without a row.
+    """
     for span in BASE_SPANS:
         await _fetch_span(session, target, span, rows)
+    columns = collect_columns(rows)
+    if unlisted_ports(remote_rows(columns)[0], local_ports(columns, LLDP)):
+        await _fetch_bridge_ports(session, target, rows, deadline_s=deadline_s * _BRIDGE_SHARE)
     if not any(oid[: len(_REMOTE_TABLE)] == _REMOTE_TABLE for oid, _ in rows):
         for span in V2_SPANS:
             await _fetch_span(session, target, span, rows)
+
+
+async def _fetch_bridge_ports(
+    session: WalkSession, target: Target, rows: list[WalkRow], *, deadline_s: float
+) -> None:
+    """Add the interfaces of bridge ports, as far as the switch gives them.
+
+    They only name ports. So a switch that hides them does not lose the rest of its walk.
+    """
+    try:
+        async with asyncio.timeout(deadline_s):
+            await _fetch_span(session, target, BRIDGE_SPAN, rows)
+    except (TimeoutError, SwitchError):
+        return
 
 
 async def _fetch_span(

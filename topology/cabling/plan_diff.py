@@ -44,7 +44,7 @@ class DifferenceKind(StrEnum):
     UNKNOWN_DEVICE = "unknown-device"
     """No report covers an end of the cable, so nothing is known about it."""
     UNKNOWN_PORT = "unknown-port"
-    """No report shows a planned port; a cable is in one that may be it under another name."""
+    """A cable is in a port that may be the planned one under another name."""
     OTHER_NAME = "other-name"
     """A device has its planned cables, and another name than in the plan."""
 
@@ -275,13 +275,11 @@ def _mark_unobservable(
 ) -> None:
     """Mark a cable as unknown if it cannot be compared.
 
-    So is one whose ends do not report and whose ports hold no other cable, and one with a port that
-    is not in the fabric if a cable is in a port of the same number: that may be the same port.
+    So is one whose ends do not report and whose ports hold no other cable, and one whose cable may
+    be in the planned port under another name: of the same number, or of no name.
     """
     for pair, cable in list(resolved.cables.items()):
-        renamed = [
-            found for port in pair for found in _find_renamed(port, resolved, observed, ports)
-        ]
+        renamed = _find_renamed(pair, resolved, observed=observed, ports=ports)
         is_silent = not any(fabric.devices[ports.devices[port]].is_reporting for port in pair)
         if is_silent and not any(port in observed.peer_by_port for port in pair):
             kind = DifferenceKind.UNKNOWN_DEVICE
@@ -289,7 +287,7 @@ def _mark_unobservable(
         elif renamed:
             kind = DifferenceKind.UNKNOWN_PORT
             shown = " and ".join(show_end(ports.names[port]) for port in renamed)
-            reason = f"no report shows a planned port, and {shown} may be it under another name"
+            reason = f"{shown} may be a planned port under another name"
         else:
             continue
         del resolved.cables[pair]
@@ -297,16 +295,21 @@ def _mark_unobservable(
 
 
 def _find_renamed(
-    port: int, resolved: _ResolvedPlan, observed: _ObservedCables, ports: PlanPorts
+    pair: Pair, resolved: _ResolvedPlan, *, observed: _ObservedCables, ports: PlanPorts
 ) -> list[int]:
-    """Return the ports with a cable that may be a planned port of another name."""
-    if ports.is_seen(port):
-        return []
-    return [
-        found
-        for found in ports.find_ports_of_same_number(port)
-        if found in observed.peer_by_port and found not in resolved.cable_by_port
-    ]
+    """Return the ports with a cable that may be a port of this planned cable."""
+    renamed = []
+    for port, peer in (pair, pair[::-1]):
+        found = [] if ports.is_seen(port) else ports.find_ports_of_same_number(port)
+        far_port = observed.peer_by_port.get(peer)
+        if far_port is not None and port not in observed.peer_by_port:
+            found += [far_port] if ports.may_be_nameless(far_port, port) else []
+        renamed += [
+            port_number
+            for port_number in found
+            if port_number in observed.peer_by_port and port_number not in resolved.cable_by_port
+        ]
+    return sorted(set(renamed))
 
 
 def _index_both_ends(pairs: Iterable[Pair]) -> dict[int, int]:

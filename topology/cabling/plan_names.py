@@ -170,6 +170,21 @@ class PlanPorts:
         number = spelled.number if spelled else ""
         return [found for found, _ in self._ports_by_number.get((device, number), ())]
 
+    def may_be_nameless(self, seen: int, planned: int) -> bool:
+        """Return whether a seen port has a bare number, and a planned one of its device a name.
+
+        A switch that does not name its ports shows their numbers, which no plan has.
+        """
+        is_number = self.names[seen].port.isdecimal()
+        is_ethernet = self._fabric.ports[seen].medium is Medium.ETHERNET
+        is_same_device = self.devices[seen] == self.devices[planned]
+        return (
+            is_number
+            and is_ethernet
+            and is_same_device
+            and not self.names[planned].port.isdecimal()
+        )
+
     def _is_planned(self, device: str, port: int) -> bool:
         """Whether the plan gives this device a port with the name that the fabric gives a port."""
         return (self.name_key(device), _loose_form(self.names[port].port)) in self._planned

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from generator.switches.targets import SnmpCredentials, Target
-from topology.model.errors import SwitchError
+from topology.model.errors import SwitchError, SwitchRefused
 from topology.sources.lldp_mib.tables import IF_NAME, LLDP, SYS_NAME, ColumnSpan, Value, WalkRow
 
 CREDENTIALS = SnmpCredentials(community="cables")
@@ -56,6 +56,9 @@ class FakeSession:
     """Raised at the end of an address's tables; at once if it has none."""
     hanging: frozenset[str] = frozenset()
     """Addresses that never answer."""
+    hanging_spans: frozenset[ColumnSpan] = frozenset()
+    """Tables that no address answers for."""
+    refused_spans: frozenset[ColumnSpan] = frozenset()
     spans: list[tuple[str, ColumnSpan]] = field(default_factory=list)
     """The requests so far."""
     most_at_once: int = 0
@@ -73,7 +76,9 @@ class FakeSession:
         self.most_at_once = max(self.most_at_once, self._running)
         try:
             await asyncio.sleep(0)  # lets the other walks go on, as a request would
-            if target.address in self.hanging:
+            if span in self.refused_spans:
+                raise SwitchRefused("no access")
+            if target.address in self.hanging or span in self.hanging_spans:
                 await asyncio.Event().wait()
             for row in self.tables.get(target.address, []):
                 if span.contains(row[0]):

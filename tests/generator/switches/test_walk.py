@@ -29,11 +29,15 @@ from topology.model.ids import Id, IdKind
 from topology.reports.neighbor_report import extract_device
 from topology.sources.lldp_mib.tables import (
     BASE_SPANS,
+    BRIDGE_PORT_IF_INDEX,
+    BRIDGE_SPAN,
     CDP_CACHE,
+    IF_NAME,
     LLDP,
     LLDP_V2,
     SYS_NAME,
     V2_SPANS,
+    ColumnSpan,
     Value,
     WalkRow,
 )
@@ -143,6 +147,30 @@ def test_it_stops_at_a_switch_with_endless_rows() -> None:
     (found,) = walk(FakeSession({"10.0.0.1": [((*SYS_NAME, 0), b"loop"), *endless]}), "10.0.0.1")
     assert found.outcome is WalkOutcome.PARTIAL
     assert "more than 100000 rows" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("row", "refused", "hanging", "port"),
+    [
+        pytest.param(((*BRIDGE_PORT_IF_INDEX, 7), 1), (), (), "swp2", id="bridge ports"),
+        pytest.param(((*LLDP, 3, 7, 1, 3, 7), b"swp2"), (), (BRIDGE_SPAN,), "swp2", id="a table"),
+        pytest.param(((*BRIDGE_PORT_IF_INDEX, 7), 1), (BRIDGE_SPAN,), (), "7", id="no access"),
+        pytest.param(((*BRIDGE_PORT_IF_INDEX, 7), 1), (), (BRIDGE_SPAN,), "7", id="no answer"),
+    ],
+)
+def test_it_names_a_port_that_is_not_an_ifindex_with(
+    row: WalkRow, refused: Iterable[ColumnSpan], hanging: Iterable[ColumnSpan], port: str
+) -> None:
+    cells: list[Value] = [4, mac(2), 5, b"swp1", b"", b"switch-2"]
+    heard: list[WalkRow] = [((*REMOTE, at, 0, 7, 1), cell) for at, cell in enumerate(cells, 4)]
+    tables = {"10.0.0.1": [((*IF_NAME, 1), b"swp2"), row, *heard]}
+    session = FakeSession(
+        tables, refused_spans=frozenset(refused), hanging_spans=frozenset(hanging)
+    )
+    (found,) = walk(session, "10.0.0.1", deadline_s=0.4)
+    assert found.outcome is WalkOutcome.OK
+    assert found.device is not None
+    assert [one.name for one in found.device.ports if one.neighbors] == [port]
 
 
 def test_it_fetches_the_newer_mib_only_if_the_older_has_no_neighbors() -> None:

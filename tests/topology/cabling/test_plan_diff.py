@@ -198,6 +198,13 @@ def test_it_lists_moves_of_one_group_together_and_marks_full_ports() -> None:
         pytest.param(
             ["h1:eth0 sw:swp1"], ["h1:ens0 sw:swp1"], [UNKNOWN_PORT], [], id="another host port"
         ),
+        pytest.param(
+            ["h1:e0 sw:Te0/1", "h2:e0 sw:Te0/2"],
+            ["h1:e0 sw:2", "h2:e0 sw:1"],
+            [UNKNOWN_PORT, UNKNOWN_PORT],
+            [],
+            id="ports of unknown name",
+        ),
     ],
 )
 def test_it_compares_a_port_of_the_planned_number_with(

@@ -1,12 +1,13 @@
 """The interfaces of a switch (RFC 2863), and the interface of each local LLDP port number.
 
 lldpLocPortNum is an ifIndex on most devices, on some ports of other devices, and on no port of the
-rest. So the name of a port decides if there is one.
+rest. So the name of a port decides if there is one. If no port table has the port, the number is
+one of a bridge port or an ifIndex, in one way for the whole device.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -33,10 +34,20 @@ from topology.sources.lldp_mib.tables import (
 )
 
 _ETHERNET_TYPES: Final = frozenset({6, 62, 69, 117})  # csmacd; fast, fast fiber, gigabit
+_LAG_TYPE: Final = 161  # ieee8023adLag
 _STATES: Final = {1: PortState.UP, 2: PortState.DOWN, 6: PortState.DOWN, 7: PortState.DOWN}
 _LOCALLY_ADMINISTERED: Final = 0x02
-# The routers of a group share them: VRRP for IPv4 and IPv6, HSRP versions 1 and 2.
-_VIRTUAL_MACS: Final = ("00:00:5e:00:01:", "00:00:5e:00:02:", "00:00:0c:07:ac:", "00:00:0c:9f:f")
+# The routers of a group share them: VRRP for IPv4 and IPv6, HSRP versions 1 and 2 and for IPv6,
+# GLBP, and the range that Cumulus reserves.
+_VIRTUAL_MACS: Final = (
+    "00:00:5e:00:01:",
+    "00:00:5e:00:02:",
+    "00:00:0c:07:ac:",
+    "00:00:0c:9f:f",
+    "00:05:73:a0:0",
+    "00:07:b4:",
+    "44:38:39:ff:",
+)
 _MAX_MBPS: Final = 10_000_000  # 10 Tb/s; a higher value is not a speed
 _NAME_SUBTYPES: Final = frozenset({UNKNOWN_SUBTYPE, PORT_IFNAME, PORT_LOCAL})
 
@@ -54,6 +65,7 @@ class Interface(NamedTuple):
     """None if it has no MAC address that is unique to this device."""
     is_physical: bool
     """Whether it may have a cable: its type is Ethernet or unknown."""
+    is_lag: bool
     rate_bps: int | None
     state: PortState
 
@@ -72,15 +84,13 @@ class InterfaceTable:
         if_index = self._by_word.get(word, -1)
         return if_index if if_index >= 0 else None
 
-    def find_local_port(self, number: int, local: LocalPort | None) -> int | None:
+    def find_local_port(self, number: int, local: LocalPort) -> int | None:
         """Return the ifIndex of a local LLDP port; None if its interface is unknown.
 
         Args:
             number: the port's lldpLocPortNum.
-            local: the port's row of lldpLocPortTable, which eleven of a hundred devices lack.
+            local: the port's row of lldpLocPortTable.
         """
-        if local is None:
-            return number if number in self.by_index else None
         text = decode_text(local.sent.raw)
         words = [text] if local.sent.subtype in _NAME_SUBTYPES else []
         if local.sent.subtype in {UNKNOWN_SUBTYPE, PORT_MAC}:
@@ -91,10 +101,43 @@ class InterfaceTable:
                 return if_index
         candidate = self.by_index.get(number)
         is_named = local.sent.subtype in _NAME_SUBTYPES and text != str(number)
-        is_other_interface = candidate is None or (
-            is_named and not _is_abbreviation(text, candidate)
-        )
-        return None if is_other_interface else number  # Juniper's ids are the ifIndex as text
+        if candidate is None or (is_named and not _is_abbreviation(text, candidate)):
+            return None
+        # Juniper's ids are the ifIndex as text. Any other id says nothing about the interface.
+        return number if text == str(number) or is_named or candidate.is_physical else None
+
+    def find_numbered_ports(
+        self, numbers: Collection[int], bridge_ports: Mapping[int, int]
+    ) -> dict[int, int]:
+        """Return the ifIndex of local LLDP ports that no port table has; empty if it is unknown.
+
+        The number is that of a bridge port if the device is a bridge, else an ifIndex, says the
+        LLDP-MIB, and devices do either. A device does one of them: a way counts if it leads each
+        number to an interface that may hear a neighbor. If both ways do, the interfaces that are
+        up decide.
+
+        Args:
+            numbers: lldpRemLocalPortNum of all neighbors of such ports.
+            bridge_ports: ifIndex by dot1dBasePort.
+        """
+        as_bridge_ports = [bridge_ports.get(number, -1) for number in numbers]
+        ways = {tuple(as_bridge_ports), tuple(numbers)}
+        possible = [way for way in ways if self._can_hear(way)]
+        if len(possible) > 1:
+            possible = [way for way in possible if not self._count_down(way)]
+        if len(possible) != 1:
+            return {}
+        pairs = zip(numbers, possible[0], strict=True)
+        return {number: found for number, found in pairs if self.by_index[found].is_physical}
+
+    def _can_hear(self, indexes: Sequence[int]) -> bool:
+        """Whether neighbors can be heard on all of these interfaces: members of a LAG hear them."""
+        found = [self.by_index[index] for index in indexes if index in self.by_index]
+        can_all = all(interface.is_physical or interface.is_lag for interface in found)
+        return can_all and len(indexes) == len(found) > self._count_down(indexes)
+
+    def _count_down(self, indexes: Iterable[int]) -> int:
+        return sum(self.by_index[index].state is PortState.DOWN for index in indexes)
 
 
 def _is_abbreviation(text: str, interface: Interface) -> bool:
@@ -134,6 +177,7 @@ def _interface(walk: WalkColumns, index: tuple[int, ...]) -> Interface:
         alias=decode_text(walk.raw(IF_ALIAS, index)),
         mac=mac if mac and _is_unique_mac(mac, is_physical=is_physical) else None,
         is_physical=is_physical,
+        is_lag=kind == _LAG_TYPE,
         rate_bps=mbps * 1_000_000 if 0 < mbps <= _MAX_MBPS else None,
         state=_STATES.get(walk.number(IF_OPER_STATUS, index), PortState.UNKNOWN),
     )

@@ -5,14 +5,14 @@ module turns each into `RemoteRow`s; `ids` decodes their ids. A value may be any
 not have the type of its column, it counts as absent.
 
 Source: IEEE 802.1AB 11.5 (LLDP-MIB), IEEE 802.1AB-2009 (LLDP-V2-MIB), CISCO-CDP-MIB, RFC 2863,
-and walks of a hundred devices for the shapes of indices in practice.
+RFC 4188 (BRIDGE-MIB), and walks of a hundred devices for the shapes of indices in practice.
 """
 
 from __future__ import annotations
 
 import ipaddress
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -27,6 +27,7 @@ MAX_ADDRESSES: Final = 32  # of one neighbor; a report holds 64 ids
 SYSTEM: Final[Oid] = (1, 3, 6, 1, 2, 1, 1)
 IF_ENTRY: Final[Oid] = (1, 3, 6, 1, 2, 1, 2, 2, 1)
 IFX_ENTRY: Final[Oid] = (1, 3, 6, 1, 2, 1, 31, 1, 1, 1)
+BRIDGE_PORT_IF_INDEX: Final[Oid] = (1, 3, 6, 1, 2, 1, 17, 1, 4, 1, 2)
 LLDP: Final[Oid] = (1, 0, 8802, 1, 1, 2, 1)
 LLDP_V2: Final[Oid] = (1, 3, 111, 2, 802, 1, 1, 13, 1)
 CDP_CACHE: Final[Oid] = (1, 3, 6, 1, 4, 1, 9, 9, 23, 1, 2, 1, 1)
@@ -66,6 +67,8 @@ def _column_span(column: Oid) -> ColumnSpan:
     return ColumnSpan(column, column)
 
 
+BRIDGE_SPAN: Final = _column_span(BRIDGE_PORT_IF_INDEX)
+"""The column to walk if neighbors are on local ports that are in no port table."""
 SYSTEM_SPAN: Final = ColumnSpan(SYS_DESCR, SYS_NAME, num_rows=5)
 STATS_SPAN: Final = ColumnSpan(REMOTE_STATS[0], REMOTE_STATS[-1], num_rows=5)
 BASE_SPANS: Final[tuple[ColumnSpan, ...]] = (
@@ -113,7 +116,7 @@ _ADDRESS_BYTES: Final = {1: 4, 2: 16}
 
 def _columns() -> frozenset[Oid]:
     columns = {SYS_DESCR, SYS_NAME, IF_DESCR, IF_TYPE, IF_PHYS_ADDRESS, IF_OPER_STATUS}
-    columns |= {IF_NAME, IF_HIGH_SPEED, IF_ALIAS}
+    columns |= {IF_NAME, IF_HIGH_SPEED, IF_ALIAS, BRIDGE_PORT_IF_INDEX}
     for base, first in ((LLDP, _V1_FIRST), (LLDP_V2, _V2_FIRST)):
         columns |= {(*base, 3, system_column) for system_column in _SystemColumn}
         columns |= {(*base, *_LOCAL_PORT, column) for column in (2, 3, 4)}
@@ -233,6 +236,20 @@ def local_ports(walk: WalkColumns, base: Oid) -> dict[int, LocalPort]:
         for index in walk.indices(*columns)
         if len(index) == 1
     }
+
+
+def bridge_ports(walk: WalkColumns) -> dict[int, int]:
+    """Return the ifIndex of each bridge port: dot1dBasePortIfIndex by dot1dBasePort."""
+    return {
+        index[0]: walk.number(BRIDGE_PORT_IF_INDEX, index)
+        for index in walk.indices(BRIDGE_PORT_IF_INDEX)
+        if len(index) == 1
+    }
+
+
+def unlisted_ports(remote: Iterable[RemoteRow], listed: Container[int]) -> set[int]:
+    """Return the numbers of local ports that have neighbors and are not in lldpLocPortTable."""
+    return {row.number for row in remote if not row.is_ifindex and row.number not in listed}
 
 
 def remote_rows(walk: WalkColumns) -> tuple[list[RemoteRow], list[str]]:

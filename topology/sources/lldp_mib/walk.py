@@ -36,12 +36,14 @@ from topology.sources.lldp_mib.tables import (
     RemoteRow,
     WalkColumns,
     WalkRow,
+    bridge_ports,
     cdp_rows,
     collect_columns,
     local_addresses,
     local_chassis,
     local_ports,
     remote_rows,
+    unlisted_ports,
 )
 from topology.sources.lldp_mib.walk_text import parse_walk_text
 
@@ -81,10 +83,12 @@ def parse_walk(
     """
     walk = collect_columns(rows)
     interfaces = build_interfaces(walk)
-    ports, problems = _build_ports(walk, interfaces)
+    drafts, problems = _draft_ports(walk, interfaces)
+    macs = _own_macs(interfaces, drafts)
+    ports = _ports(drafts, macs)
     chassis, local_name = local_chassis(walk)
     name = decode_text(local_name) or decode_text(walk.raw(SYS_NAME, (0,)))
-    device_ids = {*chassis_ids_of(chassis, local_addresses(walk)), *_macs(interfaces)}
+    device_ids = {*chassis_ids_of(chassis, local_addresses(walk)), *_mac_ids(interfaces, macs)}
     if name:
         device_ids.add(Id(IdKind.HOSTNAME, name))
     if not device_ids and not ports:
@@ -125,19 +129,38 @@ def _find_open_line(raw: bytes) -> str:
     return "" if is_whole else "its last line is incomplete"
 
 
-def _macs(interfaces: InterfaceTable) -> Iterator[Id]:
-    """Yield the MAC addresses of all interfaces, those of interfaces without a port first."""
-    ordered = sorted(interfaces.by_index.values(), key=lambda interface: interface.is_physical)
-    macs = dict.fromkeys(interface.mac for interface in ordered if interface.mac)
-    yield from (Id(IdKind.MAC, mac) for mac in list(macs)[:MAX_MACS])
+def _own_macs(interfaces: InterfaceTable, drafts: Mapping[_Key, _PortDraft]) -> dict[int, str]:
+    """Return the MAC addresses that are unique to this device, by ifIndex.
+
+    If a port table lists the ports that speak LLDP, no other interface has a cable. Gateways share
+    the addresses of routed interfaces, also those of a type of Ethernet.
+    """
+    speaking = {key for key, draft in drafts.items() if draft.local or draft.neighbors}
+    has_table = any(draft.local for draft in drafts.values())
+    return {
+        if_index: interface.mac
+        for if_index, interface in interfaces.by_index.items()
+        if interface.mac and (not has_table or ("if", if_index) in speaking)
+    }
 
 
-def _build_ports(
+def _mac_ids(interfaces: InterfaceTable, macs: Mapping[int, str]) -> Iterator[Id]:
+    """Yield the device's own MAC addresses, those of interfaces without a port first."""
+    ordered = sorted(macs, key=lambda if_index: interfaces.by_index[if_index].is_physical)
+    own = dict.fromkeys(macs[if_index] for if_index in ordered)
+    yield from (Id(IdKind.MAC, mac) for mac in list(own)[:MAX_MACS])
+
+
+def _draft_ports(
     walk: WalkColumns, interfaces: InterfaceTable
-) -> tuple[tuple[Port, ...], list[str]]:
-    """Return the ports with their neighbors, in natural order, and the problems."""
+) -> tuple[dict[_Key, _PortDraft], list[str]]:
+    """Return the ports with their neighbors, and the problems."""
     locals_of_v1 = local_ports(walk, LLDP)
+    remote, problems = remote_rows(walk)
+    unlisted = unlisted_ports(remote, locals_of_v1)
+    numbered = interfaces.find_numbered_ports(unlisted, bridge_ports(walk))
     keys = _local_keys(locals_of_v1, interfaces)
+    keys |= {number: ("if", if_index) for number, if_index in numbered.items()}
     drafts: dict[_Key, _PortDraft] = {
         ("if", if_index): _PortDraft(if_index, interface)
         for if_index, interface in interfaces.by_index.items()
@@ -148,14 +171,13 @@ def _build_ports(
     for number, local in local_ports(walk, LLDP_V2).items():
         draft = _get_draft(drafts, ("if", number), interfaces.by_index)
         draft.local = draft.local or local
-    remote, problems = remote_rows(walk)
-    problems += _add_neighbors(remote, drafts, keys=keys, interfaces=interfaces)
+    problems += _add_neighbors(remote, drafts, keys=keys, interfaces=interfaces.by_index)
     keys_with_neighbors = {key for key, draft in drafts.items() if draft.neighbors}
     cached = [row for row in cdp_rows(walk) if ("if", row.number) not in keys_with_neighbors]
-    problems += _add_neighbors(cached, drafts, keys=keys, interfaces=interfaces)
+    problems += _add_neighbors(cached, drafts, keys=keys, interfaces=interfaces.by_index)
     if len(drafts) > MAX_PORTS:
         problems.append(f"{len(drafts)} ports: those beyond {MAX_PORTS} are dropped")
-    return _ports(drafts), problems
+    return drafts, problems
 
 
 def _local_keys(ports: Mapping[int, LocalPort], interfaces: InterfaceTable) -> dict[int, _Key]:
@@ -183,7 +205,7 @@ def _add_neighbors(
     drafts: dict[_Key, _PortDraft],
     *,
     keys: Mapping[int, _Key],
-    interfaces: InterfaceTable,
+    interfaces: Mapping[int, Interface],
 ) -> list[str]:
     """Add neighbors to their local ports, and return the problems."""
     anonymous = surplus = 0
@@ -193,8 +215,8 @@ def _add_neighbors(
         if not (neighbor.device_ids or neighbor.device_name or neighbor.port_ids):
             anonymous += 1
             continue
-        key = _key_of(row, keys, interfaces)
-        draft = _get_draft(drafts, key, interfaces.by_index)
+        key = ("if", row.number) if row.is_ifindex else keys.get(row.number, ("lldp", row.number))
+        draft = _get_draft(drafts, key, interfaces)
         if draft.interface is None and draft.local is None:
             unlisted.add(row.number)
         if len(draft.neighbors) >= MAX_NEIGHBORS:
@@ -214,15 +236,6 @@ def _add_neighbors(
     return problems
 
 
-def _key_of(row: RemoteRow, keys: Mapping[int, _Key], interfaces: InterfaceTable) -> _Key:
-    if row.is_ifindex:
-        return ("if", row.number)
-    if row.number in keys:
-        return keys[row.number]
-    if_index = interfaces.find_local_port(row.number, None)
-    return ("lldp", row.number) if if_index is None else ("if", if_index)
-
-
 def _neighbor(row: RemoteRow) -> Neighbor:
     name = decode_text(row.name)
     return Neighbor(
@@ -235,14 +248,14 @@ def _neighbor(row: RemoteRow) -> Neighbor:
     )
 
 
-def _ports(drafts: Mapping[_Key, _PortDraft]) -> tuple[Port, ...]:
+def _ports(drafts: Mapping[_Key, _PortDraft], macs: Mapping[int, str]) -> tuple[Port, ...]:
     """Return the ports in natural order; if there are too many, keep those with neighbors first."""
     ordered = sorted(drafts.values(), key=lambda draft: (not draft.neighbors, draft.number))
     ports: dict[str, Port] = {}
     for draft in ordered[:MAX_PORTS]:
         name = _name(draft)
         name = f"{name}#{draft.number}" if name in ports else name
-        ports[name] = _port(draft, name)
+        ports[name] = _port(draft, name, macs)
     return tuple(
         ports[name]
         for name in sorted(ports, key=lambda port_name: (natural_key(port_name), port_name))
@@ -257,13 +270,14 @@ def _name(draft: _PortDraft) -> str:
     return label or str(draft.number)
 
 
-def _port(draft: _PortDraft, name: str) -> Port:
+def _port(draft: _PortDraft, name: str, macs: Mapping[int, str]) -> Port:
     interface = draft.interface
     ids = set(port_ids_of(draft.local.sent)) if draft.local else set()
     if interface:
         ids.add(Id(IdKind.IFINDEX, str(interface.if_index)))
         ids.update(Id(IdKind.IFNAME, word) for word in (interface.name, interface.descr) if word)
-        ids.update({Id(IdKind.MAC, interface.mac)} if interface.mac else ())
+        mac = macs.get(interface.if_index)
+        ids.update({Id(IdKind.MAC, mac)} if mac else ())
     return Port(
         name=name,
         ids=tuple(sorted(ids)),
