@@ -86,9 +86,30 @@ SWEEP: Final = build_sweep()
 WALKS: Final = build_walks()
 
 
-def read_sweep(host_names: Mapping[str, str]) -> tuple[Claim | SweptClaims, ...]:
-    pattern = re.compile(r'"(node-\d{4}) (?=mlx5)')
-    text = pattern.sub(lambda found: f'"{host_names[found[1]]} ', SWEEP)
+USUAL: Final = "{host} {label}"
+DESCRIPTIONS: Final[Mapping[str, str]] = {
+    "two blanks and the model": "{host}  MT4129 ConnectX7",
+    "the model alone": "{host} ConnectX7",
+    "the label first": "{label} {host}",
+    "the model first": "MT4129 ConnectX7 {host}",
+    "the model first, and the label": "ConnectX7 {host} {label}",
+    "the label within": "{host} {label} of cell-3",
+    "a bracket": "ConnectX7 ({host})",
+    "keys and values": "host={host};dev={label}",
+    "a path": "cell-3/{host}/{label}",
+    "a comma": "{label}, {host}, cell-3",
+    "an at sign": "{label}@{host}",
+    "a factory text": "{host} Mellanox Technologies MT4129 ConnectX7",
+}
+"""How node descriptions give the name of the host beside what else they say."""
+
+
+def read_sweep(host_names: Mapping[str, str], form: str = USUAL) -> tuple[Claim | SweptClaims, ...]:
+    text = re.sub(
+        r'"(node-\d{4}) (mlx5_\d+)"',
+        lambda found: f'"{form.format(host=host_names[found[1]], label=found[2])}"',
+        SWEEP,
+    )
     return (SweptClaims(parse_ibnetdiscover(text.encode()).devices),)
 
 
@@ -121,9 +142,15 @@ SOURCES: Final = {"a sweep": read_sweep, "walks": read_walks}
 def observe_named(source: str, host_names: Sequence[str], entries: Sequence[Entry]) -> Observation:
     """Return what follows if hosts call themselves so and the list has these entries."""
     called = {f"node-{host:04}": name for host, name in enumerate(host_names, 1)}
+    return observe_listed(SOURCES[source](called), entries)
+
+
+def observe_listed(
+    claims: tuple[Claim | SweptClaims, ...], entries: Sequence[Entry]
+) -> Observation:
     documents = [entry if "kind" in entry else {"nodes": [entry]} for entry in entries]
     raw = "\n---\n".join(map(json.dumps, documents)).encode()
-    inputs = Inputs(SOURCES[source](called), inventory=parse_nodes(raw, source="nodes"))
+    inputs = Inputs(claims, inventory=parse_nodes(raw, source="nodes"))
     found = observe(inputs, now=NOW)
     assert found is not None
     return found
@@ -178,6 +205,33 @@ def test_names_change_no_domain(
     assert domains_of(found, numbers) == EXPECTED[source]
     kinds = {finding.kind for finding in found.findings}
     assert not kinds & {FindingKind.UNMATCHED_NODES, FindingKind.DUPLICATE_NAME}
+
+
+@pytest.mark.parametrize("form", DESCRIPTIONS.values(), ids=DESCRIPTIONS)
+@pytest.mark.parametrize("host_form", HOST_NAMES)
+@pytest.mark.parametrize("given_by", ["its name", "label"])
+def test_a_host_is_found_wherever_its_name_is_in_a_description(
+    form: str, host_form: str, given_by: str
+) -> None:
+    called = {f"node-{host:04}": HOST_NAMES[host_form](host) for host in range(1, NUM_HOSTS + 1)}
+    entries = [
+        ENTRIES[given_by](f"gpu-node-{number}", host)
+        for number, host in enumerate(called.values(), 1)
+    ]
+    found = observe_listed(read_sweep(called, form), entries)
+    numbers = {name_of(entry): host for host, entry in enumerate(entries, 1)}
+    assert domains_of(found, numbers) == EXPECTED["a sweep"]
+
+
+@pytest.mark.parametrize("form", ["{host} {other}", "{other}: {host}", "{host}+{other} mlx5_0"])
+def test_a_description_with_two_names_means_neither_and_is_reported(form: str) -> None:
+    names = {f"node-{host:04}": f"node-{host:04}" for host in range(1, NUM_HOSTS + 1)}
+    claims = read_sweep(names | {"node-0003": form.format(host="node-0003", other="node-0004")})
+    found = observe_listed(claims, [kube_node(name) for name in names])
+    assert "node-0003" in {gone.node for gone in found.tree.unplaced}
+    said = [one.message for one in found.findings if one.kind is FindingKind.UNRESOLVED_HOST]
+    assert said
+    assert all("has the names of the nodes node-0003, node-0004" in one for one in said)
 
 
 @pytest.mark.parametrize("source", SOURCES)

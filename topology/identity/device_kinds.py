@@ -205,7 +205,7 @@ def resolve_nodes(entities: Sequence[DeviceDraft], names: NodeNames) -> list[Fin
         if entity.silent_node is not None:
             silent_nodes[entity.silent_node] += 1
         elif name is None or carriers[name] > 1 or is_shadowed:  # such as two hosts named localhost
-            findings.append(_unresolved_finding(entity))
+            findings.append(_unresolved_finding(entity, names))
         elif not is_listed and not names.find_rivals(name):
             entity.node = name
     loose = [host for host in hosts if host.is_loose and host.origins == {Origin.CAPTURE}]
@@ -229,12 +229,15 @@ def _clear_unlisted_nodes(entities: Sequence[DeviceDraft]) -> None:
             entity.node = None
 
 
-def _unresolved_finding(entity: DeviceDraft) -> Finding:
+def _unresolved_finding(entity: DeviceDraft, names: NodeNames) -> Finding:
     strong = sorted(identifier.value for identifier in entity.ids if strong_key(identifier))
     name = next((show(name) for name in entity.names), "")
     model = show(entity.model)
     title = show(strong[0]) if strong else name
     own_name = f" (its own name is '{name or model}')" if name or model else ""
+    nodes = names.find_in_text(entity.names[0]) if entity.names else ()
+    shown = list_some(map(show, nodes), _MAX_NAMES_SHOWN)
+    rivals = f": its description has the names of the nodes {shown}" if len(nodes) > 1 else ""
     return Finding(
         kind=FindingKind.UNRESOLVED_HOST,
         device=title or "a host without ids",
@@ -242,8 +245,8 @@ def _unresolved_finding(entity: DeviceDraft) -> Finding:
         severity=Severity.WARNING,
         message=(
             f"{f'Host {title}' if title else 'A host without ids'} cannot be matched to a node"
-            f"{own_name}, so it is not placed. Run the agent there, or list its GUIDs or MACs in "
-            "the inventory."
+            f"{own_name}{rivals}, so it is not placed. Run the agent there, or list its GUIDs or "
+            "MACs in the inventory."
         ),
     )
 

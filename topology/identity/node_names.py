@@ -5,10 +5,14 @@ nodes gives it. Full names are compared first. A first label stands for a full n
 the two names has no domain, and if only one node and one host have the label. A name that the list
 gives to several nodes means none of them, unless one of them is called so and nothing in its entry
 says otherwise.
+
+The description of an HCA is free text. It means the node whose name is in it as a word, wherever it
+stands, and none if it has the names of several.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +30,9 @@ NAME_SUBTYPES: Final = frozenset({"local", "ifname", "ifalias"})
 _NOBODY: Final = ""
 """The owner of a name that several nodes or hosts have."""
 _MAX_SHOWN: Final = 4
+_WORD: Final = re.compile(r"[\w.-]+")
+_PART: Final = re.compile(r"[^\W_][^\W_.-]*(?:[.-]+[^\W_]+)*")
+"""As a word, but `_` separates: a node's name has none."""
 
 
 class NameKey(NamedTuple):
@@ -79,6 +86,30 @@ class NodeNames:
         """Return whether only the first label of a name means a node: others may have it too."""
         return full_name(name) not in self.by_name and self.find(name) is not None
 
+    def find_in_text(self, text: str) -> tuple[str, ...]:
+        """Return the nodes whose names are words of a text, or may be, sorted."""
+        words = {word.strip(".-") for pattern in (_WORD, _PART) for word in pattern.findall(text)}
+        known = [word for word in words if word.lower() not in DEFAULT_HOST_NAMES]
+        found = {node for word in known for node in (self.find(word), *self.find_rivals(word))}
+        return tuple(sorted(node for node in found if node))
+
+    def name_host(self, text: str, host: str, *, has_label: bool) -> str:
+        """Return the host's name in the description of an HCA.
+
+        If it has the names of several nodes, a text with all of them, which names no node.
+
+        Args:
+            text: the description.
+            host: the name by the order of its words.
+            has_label: whether the description has an RDMA name, as the usual form has.
+        """
+        if (has_label or host == text) and self.find(host) is not None:
+            return host
+        nodes = self.find_in_text(text)
+        if len(nodes) == 1:
+            return nodes[0]
+        return text if nodes and self.find_in_text(host) != nodes else host
+
     def find_rivals(self, name: str) -> tuple[str, ...]:
         """Return the nodes among which a name does not decide."""
         if not self.rivals or self.find(name) is not None:
@@ -124,14 +155,23 @@ def build_node_names(
     )
 
 
-def read_node_names(table: ClaimTable) -> NodeNames:
+def has_words(text: str) -> bool:
+    """Return whether a text is more than one word."""
+    return len(_PART.findall(text)) > 1
+
+
+def read_node_names(table: ClaimTable, texts: Iterable[str] = ()) -> NodeNames:
     """Return the names of the nodes in claims. Cost: O(claims).
 
     A node that reports and is not listed never has the name of a listed one. What devices hear has
     no effect: `join.same_devices` compares the names that are only heard.
+
+    Args:
+        table: all claims.
+        texts: descriptions of HCAs in which other names may be words.
     """
     listed: dict[str, list[Id]] = {}
-    reporters, others = set[str](), set[str]()
+    reporters, others = set[str](), set(texts)
     for claim, facts in zip(table.claims, table.facts, strict=True):
         if facts.node is None or claim.origin is Origin.SWEEP:
             others.add(facts.name)
@@ -191,7 +231,8 @@ def _settle_rivals(
 def _find_other_names(by_name: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
     """Return the full names with a domain that are no node's, by first label."""
     others: dict[str, str] = {}
-    for name in {full_name(name) for name in names if "." in name}:
+    texts = (name for name in names if "." in name)
+    for name in {full_name(word) for text in texts for word in _WORD.findall(text)}:
         label = first_label(name)
         if label != name and name not in by_name:
             others[label] = name if others.get(label, name) == name else _NOBODY

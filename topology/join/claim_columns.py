@@ -25,12 +25,13 @@ from topology.identity.device_ids import ClaimedIds
 from topology.identity.device_resolution import Entity
 from topology.identity.disputed_ids import neighbor_keys
 from topology.identity.heard_descriptions import HeardDescriptions
+from topology.identity.node_names import NodeNames, has_words
 from topology.join.claim_rows import PortRowBuilder
 from topology.join.shaped_claims import ShapedClaims
 from topology.join.swept_nodes import SweptNodes, read_swept_nodes
 from topology.model.claims import Claim, Key, Origin, SweptClaims, strong_key
 from topology.model.fabric_columns import Flags, Index
-from topology.model.facts import Device
+from topology.model.facts import Device, DeviceKind
 from topology.model.ids import Id, IdKind
 from topology.reports.packed_claims import PackedClaim
 from topology.sources.ibnetdiscover.lazy_devices import SweptDevices
@@ -58,6 +59,31 @@ class ClaimColumns:
     heard_descriptions: HeardDescriptions
     """What all claims say about other devices."""
 
+    def free_texts(self) -> dict[int, str]:
+        """Return the descriptions of HCAs in sweeps that are not of the usual form, by claim."""
+        rows = enumerate(zip(self.table.claims, self.table.facts, strict=True))
+        texts = {
+            number: self._description(number)
+            for number, (claim, facts) in rows
+            if claim.origin is Origin.SWEEP
+            and facts.kind is DeviceKind.HOST
+            and (has_words(facts.name) or not _has_label(facts))
+        }
+        return {number: text for number, text in texts.items() if has_words(text)}
+
+    def _description(self, number: int) -> str:
+        sweep = self.sweep_of_claim.item(number)
+        if sweep == NO_SWEEP:
+            return self.table.claims[number].device.model
+        return self.sweeps[sweep].sweep.description(self.node_of_claim.item(number))
+
+    def name_hosts(self, texts: Mapping[int, str], names: NodeNames) -> None:
+        """Name hosts in sweeps by the nodes in their descriptions, given by claim."""
+        for number, text in texts.items():
+            facts = self.table.facts[number]
+            name = names.name_host(text, facts.name, has_label=_has_label(facts))
+            self.table.facts[number] = facts._replace(name=name)
+
     def replace(self, changed_claims: Mapping[int, Claim]) -> None:
         """Read changed claims again, given by their numbers."""
         if not changed_claims:
@@ -69,6 +95,11 @@ class ClaimColumns:
             self.first_rows[number], self.num_rows[number] = len(self.rows), len(device.ports)
             self.rows.add(number, device)
             self.table.add_heard(number, list(map(hash, _heard_keys(claim.origin, device))))
+
+
+def _has_label(facts: ClaimFacts) -> bool:
+    """Return whether the description of an HCA has an RDMA name: without, ports have its GUID."""
+    return facts.label is not None and "/" not in facts.label
 
 
 def _heard_keys(origin: Origin, device: Device) -> set[Key]:

@@ -108,7 +108,9 @@ def join_claims(
     columns = read_claims(claims)
     limited = limit_claims(columns.table, columns.heard_descriptions)
     columns.replace(limited.changed_claims)
-    names = read_node_names(columns.table)
+    texts = columns.free_texts()
+    names = read_node_names(columns.table, texts.values())
+    columns.name_hosts(texts, names)
     undisputed = resolve_disputes(
         columns.table, names, previous_owners, columns.heard_descriptions.names()
     )

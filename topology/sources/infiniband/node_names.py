@@ -56,9 +56,10 @@ RATES_BPS: Final = {
 def host_name(description: str) -> tuple[str, str]:
     """Return (host, HCA label) of a CA's description; either is empty if it is not in the text.
 
-    `n1 mlx5_0`, `n1 HCA-1 `, `n1:mlx5_0` and `n1 ibp64s0 port1` name n1. `localhost HCA-1` has a
-    label and no host; factory texts have neither. The host is the text before the last word; the
-    label is the last word, if it looks like an RDMA device.
+    `n1 mlx5_0`, `n1 HCA-1 `, `n1:mlx5_0`, `n1 ibp64s0 port1` and `HCA-1 n1` name n1. `localhost
+    HCA-1` has a label and no host; factory texts have neither. The host is the text before the last
+    word; the label is the last word, if it looks like an RDMA device. A list of nodes knows better
+    which word is the host: see `identity.node_names`.
     """
     text = description.strip()
     if _FACTORY.fullmatch(text):
@@ -98,7 +99,9 @@ def _split_host(text: str) -> tuple[str, str]:
         if before and _LABEL.fullmatch(device):
             return before, device
     if host:
-        return host, label
+        first, *rest = text.split(maxsplit=1)
+        is_label_first = _LABEL.fullmatch(first) and not _LABEL.fullmatch(label)
+        return (rest[0], first) if is_label_first else (host, label)
     head, _, tail = text.rpartition(":")
     if head and _LABEL.fullmatch(tail):
         return head, tail
