@@ -16,7 +16,7 @@ from agent.collection import (
     restore_facts,
 )
 from agent.collectors.probe import CollectedFacts
-from agent.node.link_flaps import FlapTracker, read_down_counts
+from agent.node.link_flaps import DownCounters, FlapTracker
 from agent.node.sysfs import Sysfs
 from agent.node_report import build_reports, has_observed, has_swept
 from agent.publish.destination import Destination, PublishOutcome
@@ -78,6 +78,7 @@ class ReportLoop:
         """The parts of the last good sweeps, until all are written."""
         self._outcomes: dict[str, RunOutcome] = {}
         self._flaps = FlapTracker()
+        self._counters = DownCounters(Sysfs(node.settings.sysfs_root))
         self._problem: type[TopologyError] | None = None
         self._refusals = RefusalStreak()
 
@@ -146,8 +147,12 @@ class ReportLoop:
 
     def _find_flapping(self, attempts: Sequence[CollectorRun]) -> tuple[str, ...]:
         ports = (port for attempt in attempts for port in attempt.facts.ports)
-        downs = read_down_counts(Sysfs(self._node.settings.sysfs_root), ports)
-        return self._flaps.update(downs, self._node.clock.monotonic())
+        now_s, refused = self._node.clock.monotonic(), self._counters.refused
+        downs = self._counters.read(ports, now_s)
+        for file in self._counters.refused:
+            if file not in refused:
+                log.info("counter refused, not read again", extra={"file": file})
+        return self._flaps.update(downs, now_s)
 
     def _publish(self, own: NeighborReport, sweep: CollectorRun | None) -> None:
         """Write the changed reports, and withdraw the outdated parts of sweeps.

@@ -25,6 +25,7 @@ from agent.cli.run_options import RunOptions
 from agent.collection import CollectorRun, NodeContext, RunOutcome, check_availability, collect
 from agent.collectors.lldpd import read_version
 from agent.loop import ReportLoop
+from agent.node.link_flaps import DownCounters
 from agent.node.pci_functions import list_nvidia_gpus
 from agent.node.sysfs import Sysfs
 from agent.node.umads import find_umads
@@ -168,11 +169,15 @@ def doctor(**values: Any) -> None:  # noqa: ANN401 - click's
     node = _open_node_for_once(values)
     node = replace(node, settings=replace(node.settings, sweep=None))
     attempts = _collect_once(node)
+    root = Sysfs(node.settings.sysfs_root)
+    counters = DownCounters(root)
+    counters.read((port for run in attempts for port in run.facts.ports), node.clock.monotonic())
     tools = NodeTools(
         has_program=lambda name: node.runner.find(name) is not None,
         lldpcli_version=read_version(node.settings, node.runner),
         umads=find_umads(),
-        gpus=list_nvidia_gpus(Sysfs(node.settings.sysfs_root)),
+        gpus=list_nvidia_gpus(root),
+        refused=counters.refused,
     )
     checks = check_node(attempts, tools)
     output = read_group(OutputOptions, values).output

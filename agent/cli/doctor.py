@@ -38,6 +38,8 @@ class NodeTools(NamedTuple):
     """The device files of InfiniBand's management datagrams, and whether this user may use each."""
     gpus: Sequence[str] = ()
     """The PCI addresses of the GPUs whose NVLink domain nvidia-smi shows."""
+    refused: Sequence[str] = ()
+    """The counters of HCAs that the firmware refuses, below the root of sysfs."""
 
 
 def check_node(runs: Sequence[CollectorRun], tools: NodeTools) -> list[Check]:
@@ -55,6 +57,7 @@ def check_node(runs: Sequence[CollectorRun], tools: NodeTools) -> list[Check]:
         *_check_lldpcli(by_name, tools.lldpcli_version),
         *_check_firmware(by_name),
         *_check_infiniband(by_name, ib_ports),
+        *_check_counters(tools.refused),
         *_check_sweep_program(ib_ports, tools.has_program),
         *_check_umads(ib_ports, tools.umads),
         *_check_nvlink(by_name, tools.gpus),
@@ -163,6 +166,20 @@ def _check_infiniband(runs: Mapping[str, CollectorRun], ports: Sequence[Port]) -
         yield Check(subject, Outcome.WARNING, f"{message}; down: {shown}", fix)
     else:
         yield Check(subject, Outcome.OK, message)
+
+
+def _check_counters(refused: Sequence[str]) -> Iterator[Check]:
+    """Yield the counters that cost a line in the kernel's log each time that a program reads them.
+
+    There is nothing to mend here: the firmware keeps these functions for Fabric Manager.
+    """
+    if refused:
+        shown = list_some(map(show, refused), _MAX_SHOWN)
+        message = (
+            f"the firmware refuses {shown}; the agent read each once, and counts link losses by "
+            "carrier and state"
+        )
+        yield Check("link counters", Outcome.OK, message)
 
 
 def _check_sweep_program(

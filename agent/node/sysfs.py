@@ -7,6 +7,7 @@ resolve to a file below the root, so a planted link exposes no other file of the
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from pathlib import Path, PurePosixPath
@@ -29,26 +30,41 @@ class Sysfs:
 
     def read(self, path: str) -> str | None:
         """Return the text of an attribute without outer blanks, or None if it cannot be read."""
+        try:
+            return self.read_or_raise(path)
+        except OSError:
+            return None
+
+    def read_or_raise(self, path: str) -> str:
+        """Return the text of an attribute without outer blanks.
+
+        Raises:
+            OSError: it cannot be read; the error number is the driver's.
+        """
         target = self._inside(path)
         if target is None:
-            return None
-        try:
-            # A plain open of a named pipe in a fixture tree would block forever.
-            descriptor = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            return None
+            raise FileNotFoundError(errno.ENOENT, "not below the root", path)
+        # A plain open of a named pipe in a fixture tree would block forever.
+        descriptor = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             return os.read(descriptor, MAX_FILE_BYTES).decode("utf-8", "replace").strip()
-        except OSError:
-            return None
         finally:
             os.close(descriptor)
 
+    def find_inode(self, path: str) -> int | None:
+        """Return the inode of a file, which is new after its driver was bound again.
+
+        The driver is not asked. None without the file.
+        """
+        target = self._inside(path)
+        try:
+            return None if target is None else target.stat().st_ino
+        except OSError:
+            return None
+
     def read_int(self, path: str) -> int | None:
         """Return the number in an attribute, or None if it is not a decimal number."""
-        text = self.read(path) or ""
-        digits = text.removeprefix("-")
-        return int(text) if digits.isascii() and digits.isdecimal() else None
+        return parse_number(self.read(path) or "")
 
     def list_names(self, path: str) -> tuple[str, ...]:
         """Return the sorted names in a folder, at most `max_entries`; empty if it is absent.
@@ -90,3 +106,9 @@ class Sysfs:
         except (OSError, RuntimeError, ValueError):
             return None
         return target if target.is_relative_to(self.root) else None
+
+
+def parse_number(text: str) -> int | None:
+    """Return the number of an attribute, or None if the text is not a decimal number."""
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdecimal() else None

@@ -231,3 +231,12 @@ def test_an_error_exits_with_5(tmp_path: Path) -> None:
     result = Bench(tmp_path).doctor("--sysfs-root", str(tmp_path / "none"))
     assert result.exit_code == 5
     assert "-> mount the host's /sys into the container" in result.stdout
+
+
+def test_it_names_the_counters_that_the_firmware_refuses(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    device = bench.sysfs / "class/infiniband/mlx5_0"
+    plant(device, {"node_guid": "b83f:d203:0000:0001", "ports/1/link_layer": "InfiniBand"})
+    assert "link counters" not in bench.doctor().stdout
+    (device / "ports/1/counters/link_downed").mkdir(parents=True)  # answers a read with EISDIR
+    assert "class/infiniband/mlx5_0/ports/1/counters/link_downed" in bench.doctor().stdout
