@@ -21,8 +21,10 @@ from agent.collectors.probe import (
     SourceCutOff,
     SweepFailed,
 )
+from agent.hidden_ports import keep_hidden_ports, keep_last_neighbors
 from agent.node.command import Runner
 from agent.node.frame_listener import Listener
+from agent.node.sysfs import Sysfs
 from agent.settings import AgentSettings, FrameMode
 from runtime.clock import Clock
 from runtime.stop import Stop
@@ -35,10 +37,11 @@ SWEEP: Final = "ib_sweep"
 FRAMES: Final = "frames"
 _NET: Final = "net_sysfs"
 _LLDPD: Final = "lldpd"
+_RDMA: Final = "ib_sysfs"
 COLLECTORS: Final[Mapping[str, Collector]] = MappingProxyType(
     {
         _NET: net_sysfs.COLLECTOR,
-        "ib_sysfs": ib_sysfs.COLLECTOR,
+        _RDMA: ib_sysfs.COLLECTOR,
         _LLDPD: lldpd.COLLECTOR,
         "firmware_lldp": firmware_lldp.COLLECTOR,
         "nvlink": nvlink.COLLECTOR,
@@ -131,6 +134,7 @@ def collect(
     }
     if node.settings.sweep is not None and last_sweep is not None:
         attempts[SWEEP] = replace(last_sweep, is_repeated=True)
+    attempts = _keep_hidden(node, attempts, known)
     frame_run = _collect_frames(node, attempts, known.get(FRAMES, CollectedFacts()))
     if frame_run is None:
         return tuple(attempts.values())
@@ -139,6 +143,26 @@ def collect(
         outdated = attempts[_LLDPD]
         attempts[_LLDPD] = replace(outdated, facts=replace(outdated.facts, ports=()))
     return (*attempts.values(), frame_run)
+
+
+def _keep_hidden(
+    node: NodeContext, attempts: Mapping[str, CollectorRun], known: Mapping[str, CollectedFacts]
+) -> dict[str, CollectorRun]:
+    """Return the runs with the ports that another network namespace hides, and their neighbors."""
+    nothing = CollectedFacts()
+    net, lldpd = attempts[_NET], attempts[_LLDPD]
+    root = Sysfs(node.settings.sysfs_root)
+    rdma = attempts[_RDMA].facts
+    facts = keep_hidden_ports(root, net.facts, rdma, known.get(_NET, nothing))
+    if facts is net.facts:
+        return dict(attempts)
+    if net.outcome is not RunOutcome.FAILED:
+        net = replace(net, outcome=RunOutcome.OK, message=_message(facts))
+    heard = keep_last_neighbors(
+        lldpd.facts, known.get(_LLDPD, nothing), [port.name for port in facts.hidden_ports]
+    )
+    changed = {_NET: replace(net, facts=facts), _LLDPD: replace(lldpd, facts=heard)}
+    return dict(attempts) | changed
 
 
 def _collect_frames(
@@ -151,9 +175,11 @@ def _collect_frames(
     if settings.mode is FrameMode.AUTO and not attempts[_LLDPD].is_absent:
         node.listener.stop()
         return None
-    ports = tuple(port.name for port in attempts[_NET].facts.ports)
+    hidden = {port.name for port in attempts[_NET].facts.hidden_ports}
+    ports = tuple(port.name for port in attempts[_NET].facts.ports if port.name not in hidden)
     frame_collector = frames.FrameCollector(node.listener, ports, settings.listen_s, node.wait)
-    return run_collector(FRAMES, node, collector=frame_collector.collector, known=known)
+    run = run_collector(FRAMES, node, collector=frame_collector.collector, known=known)
+    return replace(run, facts=keep_last_neighbors(run.facts, known, hidden))
 
 
 def run_collector(

@@ -66,12 +66,19 @@ def merge_device(settings: AgentSettings, all_facts: Iterable[CollectedFacts]) -
     """
     all_facts = list(all_facts)
     excluded = _excluded(all_facts)
-    rdma_of_net = dict(sorted(pair for facts in all_facts for pair in facts.rdma_of_net))
+    port_of = dict(sorted(pair for facts in all_facts for pair in facts.port_of))
+    rdma_of_net = {
+        port_of.get(net, net): rdma
+        for net, rdma in sorted(
+            (pair for facts in all_facts for pair in facts.rdma_of_net), reverse=True
+        )
+    }
     ports: dict[str, Port] = {}
     for port in (port for facts in all_facts for port in facts.ports):
         if port.name not in excluded:
-            known = ports.get(port.name)
-            ports[port.name] = _merge_ports(known, port) if known else port
+            name = port_of.get(port.name, port.name)
+            known = ports.get(name)
+            ports[name] = _merge_ports(known, port) if known else port._replace(name=name)
     ids = {Id(IdKind.HOSTNAME, settings.hostname)}
     if settings.kind is DeviceKind.HOST:
         ids.add(Id(IdKind.NODE_NAME, settings.node_name))
@@ -92,6 +99,7 @@ def _select_ports(device: Device, names: Collection[str]) -> tuple[str, ...]:
 
 
 def _merge_ports(first: Port, second: Port) -> Port:
+    """Return one port with the facts of both, and the name of the first."""
     is_known = first.state is not PortState.UNKNOWN
     return first._replace(
         ids=tuple(sorted({*first.ids, *second.ids})),

@@ -26,7 +26,7 @@ from agent.collection import CollectorRun, NodeContext, RunOutcome, check_availa
 from agent.collectors.lldpd import read_version
 from agent.loop import ReportLoop
 from agent.node.link_flaps import DownCounters
-from agent.node.pci_functions import list_nvidia_gpus
+from agent.node.pci_functions import list_nvidia_gpus, list_unused_hcas
 from agent.node.sysfs import Sysfs
 from agent.node.umads import find_umads
 from agent.node_report import build_reports
@@ -177,6 +177,7 @@ def doctor(**values: Any) -> None:  # noqa: ANN401 - click's
         lldpcli_version=read_version(node.settings, node.runner),
         umads=find_umads(),
         gpus=list_nvidia_gpus(root),
+        unused_hcas=list_unused_hcas(root),
         refused=counters.refused,
     )
     checks = check_node(attempts, tools)

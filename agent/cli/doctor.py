@@ -38,6 +38,8 @@ class NodeTools(NamedTuple):
     """The device files of InfiniBand's management datagrams, and whether this user may use each."""
     gpus: Sequence[str] = ()
     """The PCI addresses of the GPUs whose NVLink domain nvidia-smi shows."""
+    unused_hcas: Sequence[str] = ()
+    """The PCI addresses of the InfiniBand cards that no driver made an HCA of."""
     refused: Sequence[str] = ()
     """The counters of HCAs that the firmware refuses, below the root of sysfs."""
 
@@ -56,7 +58,7 @@ def check_node(runs: Sequence[CollectorRun], tools: NodeTools) -> list[Check]:
         *_check_lldp(by_name, has_infiniband=bool(ib_ports)),
         *_check_lldpcli(by_name, tools.lldpcli_version),
         *_check_firmware(by_name),
-        *_check_infiniband(by_name, ib_ports),
+        *_check_infiniband(by_name, ib_ports, tools.unused_hcas),
         *_check_counters(tools.refused),
         *_check_sweep_program(ib_ports, tools.has_program),
         *_check_umads(ib_ports, tools.umads),
@@ -75,7 +77,10 @@ def _check_interfaces(runs: Mapping[str, CollectorRun]) -> Iterator[Check]:
         yield Check(subject, Outcome.ERROR, run.message, _MOUNT_SYSFS)
         return
     up = [port for port in run.facts.ports if port.state is PortState.UP]
-    yield Check(subject, Outcome.OK, f"{len(up)} of {len(run.facts.ports)} ports are up")
+    message = f"{len(up)} of {len(run.facts.ports)} ports are up"
+    if run.facts.hidden_ports:
+        message += f"; {run.message}"
+    yield Check(subject, Outcome.OK, message)
 
 
 def _check_lldp(runs: Mapping[str, CollectorRun], *, has_infiniband: bool) -> Iterator[Check]:
@@ -147,14 +152,17 @@ def _check_firmware(runs: Mapping[str, CollectorRun]) -> Iterator[Check]:
         yield Check(subject, Outcome.WARNING, message, fix)
 
 
-def _check_infiniband(runs: Mapping[str, CollectorRun], ports: Sequence[Port]) -> Iterator[Check]:
+def _check_infiniband(
+    runs: Mapping[str, CollectorRun], ports: Sequence[Port], unused: Sequence[str]
+) -> Iterator[Check]:
     subject, run = "InfiniBand", runs["ib_sysfs"]
     if run.outcome is RunOutcome.FAILED:
         fix = _LOAD_DRIVER if run.is_absent else _MOUNT_SYSFS
         yield Check(subject, Outcome.ERROR, run.message, fix)
         return
     if run.facts.ports and run.message:
-        yield Check(subject, Outcome.WARNING, run.message, _LOAD_DRIVER)
+        outcome, fix = (Outcome.WARNING, _LOAD_DRIVER) if unused else (Outcome.OK, "")
+        yield Check(subject, outcome, run.message, fix)
     if not ports:
         yield Check(subject, Outcome.OK, "no InfiniBand port")
         return

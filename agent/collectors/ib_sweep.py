@@ -23,6 +23,7 @@ from agent.collectors.probe import (
     SweepFailed,
 )
 from agent.node.command import CommandLimits, CommandResult, Runner, tail_of
+from agent.node.hcas import INFINIBAND, list_hcas, list_switch_bridges
 from agent.node.mounts import explain_deleted_mount
 from agent.node.sysfs import Sysfs
 from agent.node.umads import FOLDER
@@ -33,7 +34,6 @@ from topology.model.ids import natural_key, parse_guid
 from topology.sources.ibnetdiscover.cut_sweep import find_cut
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
 
-_INFINIBAND = "class/infiniband"
 _NO_HARDWARE: Final = "can't open UMAD port"
 _LOST_ANSWER: Final = "timed out"
 _NO_ANSWER: Final = ("_do_madrpc failed", "Failed to resolve self")
@@ -125,7 +125,7 @@ def collect(settings: AgentSettings, runner: Runner) -> CollectedFacts:
 
 def _plan_sweeps(settings: AgentSettings, sweep: SweepSettings) -> tuple[_SubnetSweep, ...]:
     if sweep.targets is None:
-        return (_SubnetSweep(sweep.subnet or _local_subnet(settings, sweep), sweep.command),)
+        return (_plan_local_sweep(Sysfs(settings.sysfs_root), sweep),)
     return tuple(
         _SubnetSweep(target.subnet, (*sweep.command, "-C", target.device, "-P", str(target.port)))
         for target in sweep.targets
@@ -195,27 +195,43 @@ COLLECTOR: Final = Collector(collect, find_absence, restore)
 
 def _list_ports(root: Sysfs) -> Iterator[tuple[str, str]]:
     """Yield the HCA and the number of each InfiniBand port of this node."""
-    for name in root.list_names(_INFINIBAND):
-        ports = f"{_INFINIBAND}/{name}/ports"
+    for name in list_hcas(root):
+        ports = f"{INFINIBAND}/{name}/ports"
         for number in sorted(root.list_names(ports), key=natural_key):
             if root.read(f"{ports}/{number}/link_layer") == "InfiniBand":
                 yield name, number
 
 
-def _local_subnet(settings: AgentSettings, sweep: SweepSettings) -> str:
-    """Return the prefix of the command's port; without one, of the first active port."""
-    root = Sysfs(settings.sysfs_root)
-    device, port = _option(sweep.command, "-C"), _option(sweep.command, "-P")
-    for name, number in _list_ports(root):
-        if device not in (None, name) or port not in (None, number):
-            continue
-        base = f"{_INFINIBAND}/{name}/ports/{number}"
-        is_active = "ACTIVE" in (root.read(f"{base}/state") or "")
-        gid = (root.read(f"{base}/gids/0") or "").replace(":", "")
-        prefix = parse_guid(gid[:16])
-        if is_active and prefix:
-            return prefix
-    return DEFAULT_SUBNET
+def _plan_local_sweep(root: Sysfs, sweep: SweepSettings) -> _SubnetSweep:
+    """Return the sweep from the command's port; without one, from the first active port.
+
+    On its own, ibnetdiscover takes the first HCA, which may be a bridge to the node's NVSwitches.
+    """
+    command = sweep.command
+    device, port = _option(command, "-C"), _option(command, "-P")
+    active = next(
+        (
+            (name, number, prefix)
+            for name, number in _list_ports(root)
+            if device in (None, name) and port in (None, number)
+            for prefix in _find_active_prefix(root, name, number)
+        ),
+        None,
+    )
+    if active is None:
+        return _SubnetSweep(sweep.subnet or DEFAULT_SUBNET, command)
+    name, number, prefix = active
+    if device is None and port is None and list_switch_bridges(root):
+        command = (*command, "-C", name, "-P", number)
+    return _SubnetSweep(sweep.subnet or prefix, command)
+
+
+def _find_active_prefix(root: Sysfs, name: str, number: str) -> Iterator[str]:
+    """Yield the prefix of the subnet of a port, if the port is active."""
+    base = f"{INFINIBAND}/{name}/ports/{number}"
+    prefix = parse_guid((root.read(f"{base}/gids/0") or "").replace(":", "")[:16])
+    if prefix and "ACTIVE" in (root.read(f"{base}/state") or ""):
+        yield prefix
 
 
 def _option(command: tuple[str, ...], name: str) -> str | None:

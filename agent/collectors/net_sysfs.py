@@ -1,24 +1,30 @@
 """Ports of network cards, from `/sys/class/net`: names, addresses, speed, bond, place on PCI.
 
-Physical ports have a `device` link. Virtual functions and representors have one too, but no
-cable. The InfiniBand collector reads InfiniBand interfaces (IPoIB).
+`agent.node.interface_kinds` decides which interfaces are ports. Several interfaces of one port are
+one port, with the addresses of all. The InfiniBand collector reads InfiniBand interfaces (IPoIB).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
 from agent.collectors.probe import Absence, CollectedFacts, Collector, SourceAbsent
 from agent.node.command import Runner
+from agent.node.interface_kinds import (
+    InterfaceKind,
+    PortKey,
+    find_kind,
+    find_upper_port,
+    list_port_keys,
+)
 from agent.node.pci import Gpu, find_gpus, gpu_distance, numa_node, pci_address
 from agent.node.pci_functions import list_network_cards, name_functions
 from agent.node.sysfs import Sysfs
 from agent.settings import AgentSettings
 from topology.model.errors import CollectError
-from topology.model.facts import Device, Medium, Port, PortState
+from topology.model.facts import Device, GpuDistance, Medium, Port, PortState
 from topology.model.ids import Id, IdKind, natural_key, parse_mac
 from topology.sources.host.bonding import parse_permanent_macs
 
@@ -31,8 +37,8 @@ _NET = "class/net"
 _ARPHRD_ETHER = 1
 _UNKNOWN_SPEED = 0xFFFFFFFF  # what old kernels answer instead of -1
 _MBPS = 1_000_000
-# pf0vf3, c1pf0sf88, pf0hpf: the far ends, inside a SmartNIC, of functions of the host.
-_REPRESENTOR = re.compile(r"(c\d+)?pf\d+")
+_DISTANCES: Final = tuple(GpuDistance)
+"""From near to far."""
 
 
 def find_absence(settings: AgentSettings, _runner: Runner) -> Absence | None:
@@ -62,8 +68,10 @@ def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:
     port_names.sort(key=lambda name: not root.exists(f"{_NET}/{name}/device"))
     gpus = find_gpus(root)
     bonds = _Bonds(root, Sysfs(settings.proc_root))
-    ports = _share_rdma([_port(root, name, gpus, bonds) for name in port_names[:MAX_PORTS]])
-    kept = {port.name for port in ports}
+    found = _share_rdma([_port(root, name, gpus, bonds) for name in port_names[:MAX_PORTS]])
+    port_of = _find_same_ports(root, found)
+    ports = _join_interfaces(found, port_of)
+    kept = {port.name for port in found}
     # With patterns, the ports may all be virtual, and PCI says nothing about them.
     cards = () if ports or settings.interfaces else list_network_cards(root)
     if cards:
@@ -76,6 +84,7 @@ def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:
         ids=frozenset(id_ for port in ports for id_ in port.ids if id_.kind is IdKind.MAC),
         ports=ports,
         excluded=frozenset(name for name in names if name not in kept),
+        port_of=frozenset((name, port) for name, port in port_of.items() if name != port),
         note=note,
     )
 
@@ -93,13 +102,50 @@ COLLECTOR: Final = Collector(collect, find_absence, restore)
 
 
 def _is_port(root: Sysfs, name: str, patterns: tuple[str, ...]) -> bool:
-    base = f"{_NET}/{name}"
-    if root.read_int(f"{base}/type") != _ARPHRD_ETHER:
+    if root.read_int(f"{_NET}/{name}/type") != _ARPHRD_ETHER:
         return False
-    if not root.exists(f"{base}/device"):
+    kind = find_kind(root, name)
+    if kind in {InterfaceKind.VIRTUAL, InterfaceKind.OTHER_BUS}:
         return any(fnmatchcase(name, pattern) for pattern in patterns)
-    label = root.read(f"{base}/phys_port_name") or ""
-    return not (root.exists(f"{base}/device/physfn") or _REPRESENTOR.match(label))
+    return kind is InterfaceKind.PORT
+
+
+def _find_same_ports(root: Sysfs, ports: Sequence[Port]) -> dict[str, str]:
+    """Return for each interface the one that stands for its port.
+
+    The upper interface of a pair stands for it; of equal ones, the first that has a link.
+    """
+    order = sorted(ports, key=lambda port: (port.state is not PortState.UP, natural_key(port.name)))
+    by_key: dict[PortKey, str] = {}
+    port_of = {port.name: port.name for port in ports}
+    for port in order:
+        keys = tuple(list_port_keys(root, port.name))
+        first = next((by_key[key] for key in keys if key in by_key), port.name)
+        port_of[port.name] = first
+        by_key.update((key, first) for key in keys if key not in by_key)
+    for port in ports:
+        upper = find_upper_port(root, port.name)
+        if upper in port_of:
+            port_of[port.name] = port_of[upper]
+    return port_of
+
+
+def _join_interfaces(ports: Sequence[Port], port_of: Mapping[str, str]) -> tuple[Port, ...]:
+    """Return each port once, with the ids of its interfaces and what only one of them knows."""
+    joined = {port.name: port for port in ports if port_of[port.name] == port.name}
+    for other in ports:
+        port = joined[port_of[other.name]]
+        distances = [one.gpu_distance for one in (port, other) if one.gpu_distance]
+        joined[port.name] = port._replace(
+            ids=tuple(sorted({*port.ids, *other.ids})),
+            rate_bps=port.rate_bps or other.rate_bps,
+            bond_master=port.bond_master or other.bond_master,
+            rdma_device=port.rdma_device or other.rdma_device,
+            pci_address=port.pci_address or other.pci_address,
+            gpu_distance=min(distances, key=_DISTANCES.index, default=None),
+            numa_node=other.numa_node if port.numa_node is None else port.numa_node,
+        )
+    return tuple(joined.values())
 
 
 class _Bonds:

@@ -73,8 +73,12 @@ class CollectedFacts:
     """The facts of all collectors that name the same port are joined."""
     excluded: frozenset[str] = frozenset()
     """Interfaces that are not the end of a cable; no other collector may make ports of them."""
+    port_of: frozenset[tuple[str, str]] = frozenset()
+    """(interface, port) pairs of interfaces that show the port of another interface."""
     rdma_of_net: frozenset[tuple[str, str]] = frozenset()
     """(interface, RDMA device) pairs."""
+    hidden_ports: tuple[Port, ...] = ()
+    """Ports without an interface in this network namespace: another one may have it."""
     sweeps: tuple[SweepDump, ...] = ()
     """One entry per subnet."""
     failed_subnets: tuple[str, ...] = ()

@@ -14,14 +14,18 @@ from topology.model.facts import GpuDistance
 
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 _DEVICES = "bus/pci/devices"
-_NVIDIA, _AMD = "0x10de", "0x1002"
-_VENDORS: Final = frozenset({_NVIDIA, _AMD})
-# Classes of displays (0x03) and of processing accelerators (0x12), which AMD's Instinct has.
-_CLASSES: Final = ("0x03", "0x12")
+# The first digits of classes: processing accelerators, such as AMD's Instinct MI300, Gaudi and
+# Ascend; 3D controllers; other displays, such as Intel's Max and AMD's MI200; and VGA.
+_ACCELERATOR, _CONTROLLER_3D, _OTHER_DISPLAY, _VGA = "0x12", "0x0302", "0x0380", "0x0300"
+_HEX = re.compile(r"0x[0-9a-f]{1,16}\Z")
+_RESOURCE_WORDS: Final = 3
+"""Of a line of `resource`: start, end and flags."""
+_MIN_MEMORY_BYTES: Final = 256 << 20
+"""The smallest window to its memory that a GPU has; the displays of BMCs have 128 MiB at most."""
 
 
 class Gpu(NamedTuple):
-    """One GPU of this node."""
+    """One GPU, or another accelerator, of this node."""
 
     path: tuple[str, ...]
     """PCI addresses from the root port down to the GPU itself."""
@@ -29,14 +33,46 @@ class Gpu(NamedTuple):
 
 
 def find_gpus(root: Sysfs) -> tuple[Gpu, ...]:
-    """Return the GPUs of this node, in the order of their addresses."""
-    gpus = []
-    for address in root.list_names(_DEVICES):
-        base = f"{_DEVICES}/{address}"
-        is_gpu = (root.read(f"{base}/class") or "").startswith(_CLASSES)
-        if is_gpu and root.read(f"{base}/vendor") in _VENDORS:
-            gpus.append(Gpu(_path(root, base), numa_node(root, base)))
-    return tuple(gpus)
+    """Return the accelerators of this node, of any vendor, in the order of their addresses."""
+    bases = (f"{_DEVICES}/{address}" for address in root.list_names(_DEVICES))
+    return tuple(
+        Gpu(_path(root, base), numa_node(root, base))
+        for base in bases
+        if _is_accelerator(root, base)
+    )
+
+
+def _is_accelerator(root: Sysfs, base: str) -> bool:
+    """Return whether a PCI function computes, and is not the display of a BMC, a CPU or a VM.
+
+    Source: the PCI Code and ID Assignment Specification, base classes 03h and 12h.
+    """
+    pci_class = root.read(f"{base}/class") or ""
+    if pci_class.startswith((_ACCELERATOR, _CONTROLLER_3D)):
+        return True
+    if pci_class.startswith(_OTHER_DISPLAY):
+        return not _has_screen(root, base)
+    is_console = root.read(f"{base}/boot_vga") == "1"
+    return pci_class.startswith(_VGA) and not is_console and _has_memory(root, base)
+
+
+def _has_screen(root: Sysfs, base: str) -> bool:
+    """Return whether a display has a connector, such as `card0/card0-DP-1` or `card0-Virtual-1`."""
+    return any(
+        name.startswith(f"{card}-")
+        for card in root.list_names(f"{base}/drm")
+        for name in root.list_names(f"{base}/drm/{card}")
+    )
+
+
+def _has_memory(root: Sysfs, base: str) -> bool:
+    """Return whether a function has a window of the size that GPUs have; True if unknown."""
+    windows = [
+        int(row[1], 16) - int(row[0], 16) + 1
+        for row in map(str.split, (root.read(f"{base}/resource") or "").splitlines())
+        if len(row) == _RESOURCE_WORDS and all(map(_HEX.match, row)) and int(row[1], 16)
+    ]
+    return not windows or max(windows) >= _MIN_MEMORY_BYTES
 
 
 def pci_address(root: Sysfs, device: str) -> str | None:
@@ -66,9 +102,19 @@ def gpu_distance(root: Sysfs, device: str, gpus: tuple[Gpu, ...]) -> GpuDistance
 
 
 def numa_node(root: Sysfs, device: str) -> int | None:
-    """Return the NUMA node of a device; None if the machine has only one or does not report it."""
-    node = root.read_int(f"{device}/numa_node")
-    return node if node is not None and node >= 0 else None  # -1: the machine has only one
+    """Return the NUMA node of a device; None if the machine has only one or does not report it.
+
+    A virtio device has no NUMA node, and firmware may report that of a bridge only (-1 below it),
+    so the nearest device above counts that has one.
+    """
+    target = root.resolve_link(device)
+    if target is None:
+        return None
+    for place in (target, *target.parents):
+        node = root.read_int(f"{place}/numa_node")
+        if node is not None and node >= 0:
+            return node
+    return None
 
 
 def _path(root: Sysfs, device: str) -> tuple[str, ...]:

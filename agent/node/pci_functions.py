@@ -40,6 +40,12 @@ def list_network_cards(root: Sysfs) -> tuple[str, ...]:
     return _list_functions(root, _ETHERNET)
 
 
+def list_driven_cards(root: Sysfs) -> tuple[str, ...]:
+    """Return the addresses of the Ethernet controllers that have a driver of the host."""
+    cards = list_network_cards(root)
+    return tuple(address for address in cards if root.link_name(f"{_DEVICES}/{address}/driver"))
+
+
 def list_unused_hcas(root: Sysfs) -> tuple[str, ...]:
     """Return the addresses of the InfiniBand controllers of which no driver made an HCA.
 

@@ -30,7 +30,7 @@ from agent.collectors.frames import FrameCollector, SystemInterfaces
 from agent.collectors.probe import CollectedFacts, SourceAbsent
 from agent.node.command import ProcessRunner, command_env
 from agent.node.frame_listener import Listener
-from agent.node.pci_functions import list_nvidia_gpus
+from agent.node.pci_functions import list_nvidia_gpus, list_unused_hcas
 from agent.node.sysfs import Sysfs
 from agent.settings import FrameMode, FrameSettings, NvlinkMode, SweepTarget
 from agent.sweep_schedule import SweepSchedule
@@ -96,10 +96,9 @@ def outcome_of_doctor(run: CollectorRun, subject: str, root: Path) -> Outcome:
         name: CollectorRun(name, OK, "", 0.1, CollectedFacts(ports=tuple(ports)))
         for name, ports in healthy.items()
     }
-    gpus = list_nvidia_gpus(Sysfs(root))
-    rows = check_node(
-        list((runs | {run.collector: run}).values()), NodeTools(lambda _: True, gpus=gpus)
-    )
+    gpus, unused = list_nvidia_gpus(Sysfs(root)), list_unused_hcas(Sysfs(root))
+    tools = NodeTools(lambda _: True, gpus=gpus, unused_hcas=unused)
+    rows = check_node(list((runs | {run.collector: run}).values()), tools)
     return next((row.outcome for row in rows if row.subject == subject), Outcome.OK)
 
 

@@ -258,6 +258,7 @@ def test_it_restores_its_ports_without_their_neighbors(tmp_path: Path) -> None:
 
 
 GPU = {"class": "0x030200\n", "vendor": "0x10de\n", "numa_node": "1\n"}
+BMC_DISPLAY = {"class": "0x030000", "vendor": "0x1a03", "boot_vga": "1"}
 
 
 def gpu_at(path: str, **changes: str) -> dict[str, str]:
@@ -301,7 +302,7 @@ def gpu_at(path: str, **changes: str) -> dict[str, str]:
             id="where NUMA nodes are unknown",
         ),
         pytest.param(
-            gpu_at("pci0000:00/0000:00:01.0/0000:05:00.0", vendor="0x1a03"),
+            gpu_at("pci0000:00/0000:00:01.0/0000:05:00.0", **BMC_DISPLAY),
             "1",
             None,
             id="not to the display of a BMC",
@@ -335,3 +336,90 @@ def test_it_finds_the_pci_address_above_a_virtio_device(tmp_path: Path) -> None:
         },
     )
     assert only_port(tmp_path).pci_address == "0000:00:03.0"
+
+
+MIB = 1 << 20
+
+
+def windows(*sizes: int) -> str:
+    """Return the text of `resource` with windows of these sizes to the memory of a function."""
+    rows = [f"0x{size:016x} 0x{2 * size - 1:016x} 0x000000000014220c" for size in sizes]
+    return "\n".join([*rows, "0x0000000000000000 0x0000000000000000 0x0000000000000000"])
+
+
+@pytest.mark.parametrize(
+    ("function", "counts"),
+    [
+        pytest.param({"vendor": "0x10de", "class": "0x030200"}, True, id="an NVIDIA H100"),
+        pytest.param({"vendor": "0x1002", "class": "0x038000"}, True, id="an AMD MI250"),
+        pytest.param({"vendor": "0x1002", "class": "0x120000"}, True, id="an AMD MI300X"),
+        pytest.param({"vendor": "0x1da3", "class": "0x120000"}, True, id="an Intel Gaudi"),
+        pytest.param({"vendor": "0x8086", "class": "0x038000"}, True, id="an Intel Max"),
+        pytest.param({"vendor": "0x19e5", "class": "0x120000"}, True, id="a Huawei Ascend"),
+        pytest.param({"vendor": "0xcabc", "class": "0x120000"}, True, id="a Cambricon MLU"),
+        pytest.param({"vendor": "0x9999", "class": "0x030200"}, True, id="one of an unknown maker"),
+        pytest.param(
+            {"vendor": "0x10de", "class": "0x030000", "resource": windows(16 * MIB, 256 * MIB)},
+            True,
+            id="a graphics card that is not the console",
+        ),
+        pytest.param(
+            {"vendor": "0x10de", "class": "0x030000", "boot_vga": "0"},
+            True,
+            id="a graphics card whose windows are unknown",
+        ),
+        pytest.param(
+            {"vendor": "0x1a03", "class": "0x030000", "resource": windows(64 * MIB, 128 << 10)},
+            False,
+            id="a BMC's display beside a graphics card that is the console",
+        ),
+        pytest.param(
+            {"vendor": "0x102b", "class": "0x030000", "boot_vga": "1"}, False, id="a Matrox G200"
+        ),
+        pytest.param(
+            {"vendor": "0x1af4", "class": "0x038000", "drm/card0/card0-Virtual-1/status": "on"},
+            False,
+            id="the display of a virtual machine",
+        ),
+        pytest.param(
+            {"vendor": "0x8086", "class": "0x038000", "drm/card1/card1-DP-1/status": "x"},
+            False,
+            id="the display of a CPU",
+        ),
+        pytest.param(
+            {
+                "vendor": "0x1002",
+                "class": "0x038000",
+                "drm/card1/card1/x": "",
+                "drm/renderD128": "",
+            },
+            True,
+            id="a GPU with a driver and without a connector",
+        ),
+        pytest.param({"vendor": "0x10de", "class": "0x040300"}, False, id="no sound of a card"),
+        pytest.param({"vendor": "0x10de", "class": "0x068000"}, False, id="no NVSwitch"),
+    ],
+)
+def test_nearness_counts_from(tmp_path: Path, function: dict[str, str], *, counts: bool) -> None:
+    gpu = gpu_at("pci0000:00/0000:00:01.0/0000:05:00.0", **function)
+    plant(tmp_path, card("eth0", PF, MAC) | gpu)
+    assert (only_port(tmp_path).gpu_distance is GpuDistance.SWITCH) is counts
+
+
+@pytest.mark.parametrize(
+    ("numa_nodes", "node"),
+    [
+        pytest.param({}, None, id="none"),
+        pytest.param({"0000:00:01.0/0000:03:00.0": "-1", "0000:00:01.0": "1"}, 1, id="the bridge"),
+        pytest.param({"0000:00:01.0/0000:03:00.0": "0", "0000:00:01.0": "1"}, 0, id="its own"),
+        pytest.param({"0000:00:01.0/0000:03:00.0": "-1", "0000:00:01.0": "-1"}, None, id="only -1"),
+    ],
+)
+def test_it_finds_the_numa_node_of(
+    tmp_path: Path, numa_nodes: dict[str, str], node: int | None
+) -> None:
+    plant(tmp_path, card("eth0", PF, MAC))
+    plant(
+        tmp_path / "devices/pci0000:00", {f"{at}/numa_node": one for at, one in numa_nodes.items()}
+    )
+    assert only_port(tmp_path).numa_node == node

@@ -1,10 +1,11 @@
 """`/sys/class/infiniband`: the node's own HCAs, which identify it on InfiniBand.
 
 Pure: the caller reads the files. Skips virtual functions and management devices (`smi*`), which
-have no cables. The cable of a RoCE port belongs to its network interface; this module returns only
-the RDMA device of that interface.
+have no cables. The cable of a RoCE port belongs to its network interface; this module returns what
+names that interface.
 
-Source: Documentation/ABI/stable/sysfs-class-infiniband of the kernel.
+Source: Documentation/ABI/stable/sysfs-class-infiniband of the kernel; make_default_gid in
+drivers/infiniband/core/cache.c for the default GID of RoCE.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, NamedTuple
 
 from topology.model.errors import ParseError, show
 from topology.model.facts import Device, DeviceKind, Medium, Port, PortState
-from topology.model.ids import Id, IdKind, natural_key, parse_guid
+from topology.model.ids import Id, IdKind, natural_key, parse_guid, parse_mac
 
 _GUID: Final = re.compile(r"[0-9a-fA-F]{4}(?::[0-9a-fA-F]{4}){3}")
 _GID: Final = re.compile(r"((?:[0-9a-fA-F]{4}:){4})((?:[0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4})")
@@ -34,15 +35,24 @@ _STATES: Final = {
     "5": PortState.UP,  # ACTIVE_DEFER: a short loss of the link, which may recover
 }
 _PORT_FILE: Final = re.compile(r"ports/([0-9]{1,3})/")
-_NUMA_NODE: Final = re.compile(r"-?[0-9]{1,5}")
+_LINK_LOCAL_MAC: Final = re.compile(
+    r"fe80(?::0000){3}:([0-9a-f]{4}):([0-9a-f]{2})ff:fe([0-9a-f]{2}):([0-9a-f]{4})"
+)
+_UNIVERSAL: Final = 0x02
+"""The bit of the first byte that differs between a MAC and its interface id."""
 
 
-class InterfaceRdma(NamedTuple):
-    """The RDMA device of a network interface."""
+class RocePort(NamedTuple):
+    """A port of an RDMA device over Ethernet; its cable is that of its network interface."""
 
-    rdma_device: str
-    numa_node: int | None
-    """None if the kernel reports none."""
+    port: Port
+    """Named after the RDMA device, with the address that its default GID has."""
+    image_guid: str | None
+    """System image GUID: functions of one card have the same."""
+    interfaces: tuple[str, ...]
+    """The interfaces of the same PCI function, in this network namespace."""
+    gid_interface: str
+    """The interface of the default GID, in any network namespace; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +62,7 @@ class IbSysfs:
     devices: tuple[Device, ...] = ()
     """One host without a name; empty if the node has no HCA."""
     errors: tuple[ParseError, ...] = ()
-    rdma_by_interface: Mapping[str, InterfaceRdma] = field(default_factory=dict)
-    """RDMA devices by network interface, for HCAs with an Ethernet port."""
+    roce_ports: tuple[RocePort, ...] = ()
 
 
 def parse_ib_sysfs(files: Mapping[str, str], *, source: str = "") -> IbSysfs:
@@ -77,18 +86,18 @@ def parse_ib_sysfs(files: Mapping[str, str], *, source: str = "") -> IbSysfs:
         return IbSysfs()
     ids: set[Id] = set()
     ports: list[Port] = []
-    rdma_by_interface: dict[str, InterfaceRdma] = {}
+    roce_ports: list[RocePort] = []
     for name in hcas:
         ids.update(reader.device_ids(name))
         ports.extend(reader.ports(name))
-        rdma_by_interface.update(reader.interfaces(name))
+        roce_ports.extend(reader.roce_ports(name))
     host = Device(
         kind=DeviceKind.HOST,
         name="",
         ids=tuple(sorted(ids)),
         ports=tuple(sorted(ports, key=lambda port: (natural_key(port.name), port.name))),
     )
-    return IbSysfs((host,), tuple(reader.errors), rdma_by_interface)
+    return IbSysfs((host,), tuple(reader.errors), tuple(roce_ports))
 
 
 class _SysfsParser:
@@ -119,17 +128,30 @@ class _SysfsParser:
             if self._link_layer(name, number) is Medium.INFINIBAND:
                 yield self._port(name, number, node_guid)
 
-    def interfaces(self, name: str) -> Iterator[tuple[str, InterfaceRdma]]:
-        """Yield the interfaces of an HCA that has an Ethernet port."""
-        layers = [
-            self._files.get(f"{name}/ports/{k}/link_layer", "") for k in self._port_numbers(name)
-        ]
-        if "Ethernet" not in [layer.strip() for layer in layers]:
-            return
-        match = self._match(f"{name}/device/numa_node", _NUMA_NODE)
-        numa_node = int(match[0]) if match and int(match[0]) >= 0 else None
-        for net in self._files.get(f"{name}/device/net", "").split():
-            yield net, InterfaceRdma(name, numa_node)
+    def roce_ports(self, name: str) -> Iterator[RocePort]:
+        """Yield the Ethernet ports of one HCA."""
+        image = parse_guid(self._files.get(f"{name}/sys_image_guid", ""))
+        interfaces = tuple(self._files.get(f"{name}/device/net", "").split())
+        for number in self._port_numbers(name):
+            folder = f"{name}/ports/{number}"
+            if self._files.get(f"{folder}/link_layer", "").strip() == "Ethernet":
+                gid_interface = self._files.get(f"{folder}/gid_attrs/ndevs/0", "").strip()
+                port = self._roce_port(name, number)
+                yield RocePort(port, image, interfaces, gid_interface)
+
+    def _roce_port(self, name: str, number: int) -> Port:
+        folder = f"{name}/ports/{number}"
+        state = self._state(folder)
+        gid = self._match(f"{folder}/gids/0", _GID)
+        mac = _find_mac(gid[1] + gid[2]) if gid else None
+        return Port(
+            name=f"{name}/{number}",
+            ids=(Id(IdKind.MAC, mac),) if mac else (),
+            medium=Medium.ETHERNET,
+            state=state,
+            rate_bps=self._rate_bps(folder) if state is PortState.UP else None,
+            rdma_device=name,
+        )
 
     def _port_numbers(self, name: str) -> list[int]:
         return sorted(self._numbers.get(name, ()))
@@ -197,3 +219,12 @@ class _SysfsParser:
     def _error(self, path: str, text: str) -> None:
         place = "/".join(part for part in (self._source, show(path)) if part)
         self.errors.append(ParseError("unexpected content", source=place, excerpt=text))
+
+
+def _find_mac(gid: str) -> str | None:
+    """Return the MAC that the kernel made a default GID of (modified EUI-64); None for others."""
+    match = _LINK_LOCAL_MAC.fullmatch(gid.lower())
+    if match is None:
+        return None
+    digits = f"{int(match[1], 16) ^ (_UNIVERSAL << 8):04x}" + match[2] + match[3] + match[4]
+    return parse_mac(f"{digits[:4]}.{digits[4:8]}.{digits[8:]}")

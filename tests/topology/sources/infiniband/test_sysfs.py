@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.model.facts import DeviceKind, PortState
+from topology.model.facts import DeviceKind, Medium, Port, PortState
 from topology.model.ids import Id, IdKind
-from topology.sources.infiniband.sysfs import InterfaceRdma, parse_ib_sysfs
+from topology.sources.infiniband.sysfs import RocePort, parse_ib_sysfs
 
 TREE = {
     "mlx5_0/node_guid": "9c05:9103:0000:b001\n",
@@ -82,21 +82,53 @@ def test_it_returns_a_link_and_its_rate_only_if_it_is_up(
     assert not found.errors
 
 
-def test_it_leaves_ethernet_ports_to_their_interfaces() -> None:
+def roce(gid: str, **files: str) -> RocePort:
     tree = with_file("mlx5_0/ports/1/link_layer", "Ethernet\n") | {
-        "mlx5_0/device/net": "eth2\neth3\n",
-        "mlx5_0/device/numa_node": "1\n",
+        "mlx5_0/ports/1/gids/0": gid,
+        **{f"mlx5_0/{path}": text for path, text in files.items()},
     }
     found = parse_ib_sysfs(tree)
     assert found.devices[0].ports == ()
-    assert found.rdma_by_interface == {
-        "eth2": InterfaceRdma("mlx5_0", 1),
-        "eth3": InterfaceRdma("mlx5_0", 1),
-    }
+    (port,) = found.roce_ports
+    return port
+
+
+def test_it_leaves_ethernet_ports_to_their_interfaces() -> None:
+    files = {"device/net": "eth2\neth3\n", "ports/1/gid_attrs/ndevs/0": "eth2\n"}
+    port = roce("fe80:0000:0000:0000:bace:f6ff:fe00:0007", **files)
+    assert port == RocePort(
+        Port(
+            "mlx5_0/1",
+            (Id(IdKind.MAC, "b8:ce:f6:00:00:07"),),
+            medium=Medium.ETHERNET,
+            state=PortState.UP,
+            rate_bps=200_000_000_000,
+            rdma_device="mlx5_0",
+        ),
+        "9c0591030000b001",
+        ("eth2", "eth3"),
+        "eth2",
+    )
+
+
+@pytest.mark.parametrize(
+    ("gid", "mac"),
+    [
+        ("fe80:0000:0000:0000:0216:3eff:fe00:0001", "00:16:3e:00:00:01"),
+        ("fe80:0000:0000:0000:FC16:3EFF:FEAB:00FF", "fe:16:3e:ab:00:ff"),
+        ("fe80:0000:0000:0000:b83f:d203:0011:aab0", None),
+        ("2001:0db8:0000:0000:0216:3eff:fe00:0001", None),
+        ("0000:0000:0000:0000:0000:0000:0000:0000", None),
+        ("fe80:0000:0000:0000:0316:3eff:fe00:0001", None),
+    ],
+    ids=["EUI-64", "capitals", "a GUID", "another prefix", "no GID", "a group address"],
+)
+def test_it_reads_the_address_of_a_default_gid(gid: str, mac: str | None) -> None:
+    assert [id_.value for id_ in roce(gid).port.ids] == ([mac] if mac else [])
 
 
 def test_interfaces_over_infiniband_have_no_cables() -> None:
-    assert parse_ib_sysfs(TREE).rdma_by_interface == {}
+    assert parse_ib_sysfs(TREE).roce_ports == ()
 
 
 def test_it_finds_a_device_that_only_has_files_of_a_port() -> None:
