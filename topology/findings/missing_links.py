@@ -24,7 +24,7 @@ from topology.findings.usual_counts import (
 )
 from topology.findings.usual_ports import CableIndex, LinkedPorts, UsualPorts
 from topology.model.fabric import Fabric, columns_of
-from topology.model.facts import Finding, FindingKind, PortName, Severity
+from topology.model.facts import Finding, FindingKind, Medium, PortName, Severity
 from topology.model.ids import natural_key
 from topology.model.pair_counts import PairCounts
 from topology.planes.plane import Plane
@@ -132,7 +132,8 @@ def _find_missing_host_links(
     for host in plane.hosts if plane.host_edges else ():
         if num_links[host] == 0 and spare[host] and host not in misplaced:
             ends = [fabric.port_name(port) for port in spare[host]]
-            yield _host_finding(fabric, host, (0, len(ends)), _MissingEnds(ends))
+            is_hidden = _are_hidden(fabric, spare[host])
+            yield _host_finding(fabric, host, (0, len(ends)), _MissingEnds(ends, (), is_hidden))
     for group in grouping.groups:
         usual = find_most_frequent(Counter([num_links[host] for host in group.hosts]))
         ports: UsualPorts | None = None
@@ -145,7 +146,9 @@ def _find_missing_host_links(
                 )
                 ends = [fabric.port_name(port) for port in spare[host][: expected - present]]
                 missing = _find_host_ends(fabric, host, ends, (ports, expected - present))
-                yield _host_finding(fabric, host, (present, expected), missing)
+                is_hidden = _are_hidden(fabric, spare[host][: expected - present])
+                found = missing._replace(is_hidden=is_hidden)
+                yield _host_finding(fabric, host, (present, expected), found)
 
 
 class _MissingEnds(NamedTuple):
@@ -154,6 +157,22 @@ class _MissingEnds(NamedTuple):
     ends: Sequence[PortName]
     far_names: Sequence[str] = ()
     """One per end, or none if any is unknown."""
+    is_hidden: bool = False
+    """Whether the ends are known by their RDMA devices alone."""
+
+
+def _are_hidden(fabric: Fabric, ports: Sequence[int]) -> bool:
+    """Return whether ports have no interface where their agents look, such as those of a pod.
+
+    Such a port has the name of its RDMA device.
+    """
+    rows = [fabric.ports[index] for index in ports]
+    return bool(rows) and all(
+        port.medium is Medium.ETHERNET
+        and port.rdma_device
+        and port.name.startswith(f"{port.rdma_device}/")
+        for port in rows
+    )
 
 
 def _find_host_ends(
@@ -190,15 +209,18 @@ def _host_finding(
     ends, far_names = tuple(missing.ends), missing.far_names
     places = [f"{end.port} to {far}" for end, far in zip(ends, far_names, strict=False)]
     unlinked = f" (no link on {', '.join(places or [end.port for end in ends])})" if ends else ""
+    advice = "Check the cable, the transceiver and the port."
+    if missing.is_hidden:
+        advice = (
+            "The interfaces of these ports are in another network namespace, such as that of a "
+            "pod, so their cables are unknown until they return to the host; nothing is broken."
+        )
     return Finding(
         kind=FindingKind.MISSING_LINK,
         device=name,
         port=ends[0].port if len(ends) == 1 else None,
-        severity=Severity.WARNING,
-        message=(
-            f"{name} has {format_links(present)}, expected {expected}{unlinked}. Check the "
-            "cable, the transceiver and the port."
-        ),
+        severity=Severity.INFO if missing.is_hidden else Severity.WARNING,
+        message=f"{name} has {format_links(present)}, expected {expected}{unlinked}. {advice}",
         ports=ends or (PortName(name, ""),),
     )
 
