@@ -3,6 +3,7 @@
     cli              the command line: once, run, collectors
     loop             one round of a running agent: collect, publish, log changes
     collection       runs the collectors one after the other, each timed and isolated
+    hidden_ports     keeps ports whose interface is in another network namespace
     collectors       one module per source of facts
     node_report      joins the facts of the collectors into NeighborReports
     sweep_schedule   when this node sweeps InfiniBand, and which subnets
