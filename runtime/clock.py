@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 JUMP_COUNTS_AFTER_S: Final = 3600.0
 """The default window of the change budget: after it, a jump ends no window early."""
 MAX_STEP: Final = timedelta(minutes=1)
-"""Corrections of the clock up to this are no jump."""
+"""Corrections of the clock that are no jump: all of an hour together."""
 
 Monotonic = Callable[[], float]
 """Returns seconds since a fixed moment, which never go back, as `time.monotonic` does."""
@@ -54,7 +54,8 @@ class SteadyTime:
     change budget end, held plans are released, and the history is forgotten. A clock that is behind
     for a moment does the same once it is back, because what began meanwhile has a time that is too
     early. So a jump counts only once it has lasted for `JUMP_COUNTS_AFTER_S` of the monotonic
-    clock. Several threads may call it.
+    clock. Steps are compared with the time that was believed last after such a span, not with the
+    last reading, so small steps do not add up. Several threads may call it.
     """
 
     def __init__(self, now: Callable[[], datetime], monotonic: Monotonic) -> None:
@@ -62,43 +63,42 @@ class SteadyTime:
         self._now = now
         self._monotonic = monotonic
         self._lock = Lock()
-        self._start = now() - timedelta(seconds=monotonic())
+        now_s = monotonic()
+        self._start = now() - timedelta(seconds=now_s)
         """The time of day at 0 of the monotonic clock, as it is believed."""
-        self._jump: _Jump | None = None
-        """None while the clock agrees with the believed time."""
+        self._reading = _Reading(now_s, self._start)
+        self._has_jumped = False
 
     def __call__(self) -> datetime:
         """Return the time of day in UTC."""
         with self._lock:
             now, now_s = self._now(), self._monotonic()
             start = now - timedelta(seconds=now_s)
-            if abs(start - self._start) > MAX_STEP and not self._has_lasted(now_s, start):
-                return self._start + timedelta(seconds=now_s)
-            self._start, self._jump = start, None
-            return now
+            if abs(start - self._reading.start) > MAX_STEP:  # yet another time lasts from now on
+                self._reading = _Reading(now_s, start)
+            elif now_s - self._reading.since_s >= JUMP_COUNTS_AFTER_S:
+                self._start, self._reading = start, _Reading(now_s, start)
+            self._note_jump(start)
+            return self._start + timedelta(seconds=now_s) if self._has_jumped else now
 
     def latest(self) -> datetime:
         """Return the latest time that may be right: what is dated later is ahead for certain."""
         return max(self(), self._now())
 
-    def _has_lasted(self, now_s: float, start: datetime) -> bool:
-        """Return whether the present jump counts; log that the clock left the believed time.
-
-        A jump to yet another time lasts from then on.
-        """
-        if self._jump is None:
+    def _note_jump(self, start: datetime) -> None:
+        """Note whether the clock is away from the believed time; log that it left it."""
+        has_jumped = abs(start - self._start) > MAX_STEP
+        if has_jumped and not self._has_jumped:
             ahead_s = (start - self._start).total_seconds()
             fields = {"ahead_s": ahead_s, "counts_after_s": JUMP_COUNTS_AFTER_S}
             log.warning("time of day jumped", extra=fields)
-        if self._jump is None or abs(start - self._jump.start) > MAX_STEP:
-            self._jump = _Jump(now_s, start)
-        return now_s - self._jump.since_s >= JUMP_COUNTS_AFTER_S
+        self._has_jumped = has_jumped
 
 
-class _Jump(NamedTuple):
-    """A time of day that differs from the believed one."""
+class _Reading(NamedTuple):
+    """A time of day that the clock has shown since a moment, give or take `MAX_STEP`."""
 
     since_s: float
-    """When the clock jumped to it, by the monotonic clock."""
+    """Of the monotonic clock."""
     start: datetime
     """The time of day at 0 of the monotonic clock, according to it."""

@@ -205,9 +205,11 @@ class _InferenceUpdater:
         has_names = self.previous is last_state.previous or self.previous is last_state.tree
         if has_names and self._keeps_nodes(grouping):
             return self._with_margins(grouping), last_state.group_names
-        nested = replace(grouping, groups=add_clique_tier(grouping.groups, last_state.cliques))
+        fabric = self.changed_plane.fabric
+        groups = add_clique_tier(fabric, grouping.groups, last_state.cliques)
+        nested = replace(grouping, groups=groups)
         return build_named_tree(
-            self.changed_plane.fabric,
+            fabric,
             self.changed_plane.plane,
             nested,
             ranks=ranks,

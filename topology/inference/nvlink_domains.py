@@ -1,8 +1,10 @@
 """NVLink domains (cliques) as a tier below the leaves, if they nest in leaf groups.
 
-Hosts of one clique reach each other over NVLink, without any network. A clique whose hosts are
-below several leaf groups becomes one domain per group. If most cliques are like that, NVLink and
-the network cut across each other: no tree can show both, and the tree shows the network.
+The tier concerns every node, also those without a clique. So it needs witnesses: a share of the
+nodes must report cliques. Hosts of one clique reach each other over NVLink, without any network. A
+clique whose hosts are below several leaf groups becomes one domain per group. If most cliques are
+like that, NVLink and the network cut across each other: no tree can show both, and the tree shows
+the network.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ CLIQUE_RANK = 0
 """The rank of an NVLink domain: below the leaves."""
 MIN_CLIQUE_HOSTS = 2
 """Hosts that must report a clique below their leaf; the word of one host adds no tier."""
+MIN_CLIQUE_PERCENT = 5
+"""Share of all nodes that these hosts must be: one rack of 18 in 360 nodes, and not two in 128."""
 CliqueByHost = Mapping[int, int]
 """Host to the device that represents its clique."""
 
@@ -57,13 +61,15 @@ def find_cliques(fabric: Fabric) -> dict[int, int]:
     return {host: min(devices) for host, devices in cliques_by_host.items() if len(devices) == 1}
 
 
-def add_clique_tier(groups: Sequence[TierGroup], cliques: CliqueByHost) -> tuple[TierGroup, ...]:
+def add_clique_tier(
+    fabric: Fabric, groups: Sequence[TierGroup], cliques: CliqueByHost
+) -> tuple[TierGroup, ...]:
     """Return the groups with a tier of cliques below the leaves; unchanged if cliques do not nest.
 
     The new groups follow the others, by leaf group and then by clique. A host without a clique is a
     domain alone: no other host is as near to it as NVLink would make it.
     """
-    if not _has_tier(groups, cliques):
+    if not _has_tier(fabric, groups, cliques):
         return tuple(groups)
     nested: list[TierGroup] = []
     for group_index, group in enumerate(groups):
@@ -77,11 +83,11 @@ def add_clique_tier(groups: Sequence[TierGroup], cliques: CliqueByHost) -> tuple
     return (*(replace(group, hosts=()) for group in groups), *nested)
 
 
-def _has_tier(groups: Sequence[TierGroup], cliques: CliqueByHost) -> bool:
-    """Return whether more than half of the hosts in cliques are below the leaf of their clique.
+def _has_tier(fabric: Fabric, groups: Sequence[TierGroup], cliques: CliqueByHost) -> bool:
+    """Return whether enough hosts are in cliques, and more than half of them below their leaf.
 
-    That is the leaf group of most of its hosts. Hosts are counted, not cliques, so that one host
-    that reports another clique than its own neither adds the tier nor takes it away.
+    That is the leaf group of most hosts of the clique. Hosts are counted, not cliques, so that one
+    host that reports another clique than its own neither adds the tier nor takes it away.
     """
     hosts_by_clique: dict[int, Counter[int]] = defaultdict(Counter)
     for group_index, group in enumerate(groups):
@@ -94,7 +100,35 @@ def _has_tier(groups: Sequence[TierGroup], cliques: CliqueByHost) -> bool:
         if len(counts) == 1 or 2 * max(counts.values()) > counts.total()
     )
     num_hosts = sum(counts.total() for counts in hosts_by_clique.values())
-    return num_nested >= MIN_CLIQUE_HOSTS and 2 * num_nested > num_hosts
+    return 2 * num_nested > num_hosts and num_nested >= _count_needed_hosts(fabric, groups)
+
+
+def _count_needed_hosts(fabric: Fabric, groups: Sequence[TierGroup]) -> int:
+    """Return how many hosts below their leaf must report a clique for the tier to exist."""
+    nodes = columns_of(fabric).nodes
+    num_nodes = sum(nodes[host] is not None for group in groups for host in group.hosts)
+    return max(MIN_CLIQUE_HOSTS, -(-num_nodes * MIN_CLIQUE_PERCENT // 100))
+
+
+def _find_few_cliques(
+    fabric: Fabric, groups: Sequence[TierGroup], cliques: CliqueByHost
+) -> Iterator[Finding]:
+    """Yield a finding that names the hosts in cliques if they are too few for a tier."""
+    hosts = [host for group in groups for host in group.hosts if host in cliques]
+    num_needed = _count_needed_hosts(fabric, groups)
+    if MIN_CLIQUE_HOSTS <= len(hosts) < num_needed:
+        names = sorted(fabric.devices[host].name for host in hosts)
+        yield finding_about(
+            FindingKind.TIER_MISMATCH,
+            names,
+            severity=Severity.WARNING,
+            message=(
+                f"Only {format_names(names)} report an NVLink domain. A tier of NVLink domains "
+                f"concerns all nodes, and needs {num_needed} hosts that report one "
+                f"({MIN_CLIQUE_PERCENT} %), so the tree has none. Check these reports if the hosts "
+                "are in no NVLink domain."
+            ),
+        )
 
 
 def _find_unknown_cliques(
@@ -132,9 +166,10 @@ def _groups_by_clique(groups: Sequence[TierGroup], cliques: CliqueByHost) -> dic
 def find_clique_problems(
     fabric: Fabric, groups: Sequence[TierGroup], cliques: CliqueByHost
 ) -> Iterator[Finding]:
-    """Yield a finding per clique in several leaf groups, and one about hosts without a report."""
-    if _has_tier(groups, cliques):
+    """Yield the findings about cliques: too few, in several leaf groups, hosts without a report."""
+    if _has_tier(fabric, groups, cliques):
         yield from _find_unknown_cliques(fabric, groups, cliques)
+    yield from _find_few_cliques(fabric, groups, cliques)
     for clique, leaves in sorted(_groups_by_clique(groups, cliques).items()):
         if len(leaves) == 1:
             continue

@@ -158,7 +158,7 @@ def build_inference_state(
     unfolded = [
         replace(group, switches=tuple(folded.unfold(group.switches))) for group in grouping.groups
     ]
-    nested = replace(grouping, groups=add_clique_tier(unfolded, cliques))
+    nested = replace(grouping, groups=add_clique_tier(fabric, unfolded, cliques))
     tree, group_names = build_named_tree(
         fabric, plane, nested, ranks=ranks, previous=previous, names=names_of_tiers
     )

@@ -9,9 +9,11 @@ import pytest
 
 from generator.store.directory import DirectoryStore
 from tests.generator.scenes import RAILS, Scene, run
+from tests.generator.server.days import Day
 from tests.topology.inference.test_nvlink_domains import nvlink
+from topology.model.facts import Medium
 from topology.reports.neighbor_report import build_report
-from topology.synthetic import report_claims
+from topology.synthetic import FabricKind, SyntheticSpec, report_claims
 
 HOSTS_PER_CLIQUE = 2
 
@@ -63,3 +65,21 @@ def test_it_plans_a_hypernode_per_clique_before_those_of_leaves(
 def test_it_places_a_gang_that_requires_a_clique_within_one(reports: Path, tmp_path: Path) -> None:
     assert place(reports, tmp_path, 2)["tier"] == "nvlink"
     assert not place(reports, tmp_path, 3)["feasible"]
+
+
+def test_an_honest_change_is_written_beside_two_nodes_that_report_a_clique(tmp_path: Path) -> None:
+    day = Day(tmp_path, SyntheticSpec(FabricKind.DUAL_HOMED, 64, radix=32, medium=Medium.ETHERNET))
+    day.tick()
+    before = day.placed()
+    for claim in report_claims(day.scene.damaged):
+        if claim.report in day.some(2):
+            ports = (*claim.device.ports, nvlink(1))
+            made = build_report(replace(claim.device, ports=ports), name=claim.report)
+            day.store.write_report(made)
+    gone = day.scene.hosts[-1]
+    day.lose([gone])
+    day.tick()
+    assert day.conditions()["Ready"] == "HyperNodesWritten"
+    assert day.placed() == before - {gone}
+    findings = day.fabric().status.findings
+    assert [row.count for row in findings if row.kind == "tier-mismatch"] == [1]

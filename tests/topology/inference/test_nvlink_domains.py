@@ -132,6 +132,54 @@ def test_one_host_adds_no_tier_of_cliques(host: str) -> None:
     assert inferred({1: [host]}).tree == infer_cables(CABLES).tree
 
 
+FLEET = [f"h{number:03}" for number in range(128)]
+FLEET_CABLES = [
+    *(cable for at in range(8) for cable in star(f"leaf-{at}", FLEET[at * 16 : at * 16 + 16])),
+    *mesh([f"leaf-{at}" for at in range(8)], ["spine-1", "spine-2"]),
+]
+
+
+@pytest.mark.parametrize(
+    "cliques",
+    [
+        {1: FLEET[:2]},
+        {1: FLEET[:1], 2: FLEET[127:]},
+        {1: FLEET[:6]},
+        {number: FLEET[number * 16 : number * 16 + 2] for number in range(3)},
+    ],
+    ids=["two in a leaf", "two apart", "six of 128", "two in each of three leaves"],
+)
+def test_few_hosts_add_no_tier_of_cliques_and_are_named(
+    cliques: Mapping[int, list[str]],
+) -> None:
+    inference = inferred(cliques, FLEET_CABLES)
+    assert inference.tree == infer_cables(FLEET_CABLES).tree
+    (finding,) = of_kind(inference.findings, FindingKind.TIER_MISMATCH)
+    named = sorted(host for clique in cliques.values() for host in clique)
+    assert [end.device for end in finding.ports] == named
+    assert finding.severity is Severity.WARNING
+    assert "needs 7 hosts that report one (5 %)" in finding.message
+
+
+@pytest.mark.parametrize(
+    "cliques",
+    [
+        {1: FLEET[:7]},
+        {1: FLEET[:16]},
+        {number: FLEET[number * 16 : number * 16 + 8] for number in range(8)},
+        {number: FLEET[number * 16 : number * 16 + 16] for number in range(4)},
+    ],
+    ids=["seven of 128", "one rack", "half of each rack", "half of the racks"],
+)
+def test_a_mixed_fleet_has_a_tier_of_cliques(cliques: Mapping[int, list[str]]) -> None:
+    inference = inferred(cliques, FLEET_CABLES)
+    assert inference.tree.tiers == ("nvlink", "leaf", "spine")
+    in_clique = {tuple(hosts) for hosts in cliques.values()}
+    lowest = {tuple(sorted(nodes)) for nodes in tiers_of(inference)[0].values()}
+    assert {nodes for nodes in lowest if len(nodes) > 1} == in_clique
+    assert inference.findings == ()
+
+
 def test_one_host_in_a_foreign_clique_takes_no_tier_away() -> None:
     inference = inferred({1: hosts(1, 3), 2: [*hosts(5, 8), "h04"]})
     assert tiers_of(inference)[0][domain(1)] == hosts(1, 3)
