@@ -306,7 +306,7 @@ class HyperNodeWriter:
         """
         approved = self.policy.approved_plan
         is_planned = bool(request.actions) and self.policy.is_approved(hash_plan(request.actions))
-        if not approved or is_planned or self._settings.is_dry_run:
+        if not approved or is_planned:
             return
         self.policy = self.policy._replace(approved_plan="")
         if self._settings.is_leader():

@@ -11,6 +11,7 @@ from generator.reservations.holds import ReservationUsage
 from generator.reservations.records import Refusal, Reservation
 from generator.reservations.rules import (
     MAX_RESERVATIONS,
+    RUNS_OF_ONE,
     Step,
     apply_step,
     expire_if_due,
@@ -92,8 +93,14 @@ def find_forgettable(
     old = [reservation for reservation in ended if is_forgettable(reservation, now)]
     rest = [reservation for reservation in ended if not is_forgettable(reservation, now)]
     rest.sort(key=_find_end, reverse=True)
-    num_kept = max(0, limit - (len(reservations) - len(old) - len(rest)))
-    return old + find_surplus(rest, [(reservation.holder,) for reservation in rest], num_kept)
+    room = max(0, limit - (len(reservations) - len(old) - len(rest)))
+    holders = [(reservation.holder,) for reservation in rest]
+    return old + find_surplus(rest, holders, room, sizes=[*map(_compute_room, rest)])
+
+
+def _compute_room(reservation: Reservation) -> int:
+    """Return the room that a reservation takes in the table; many nodes take more."""
+    return 1 + sum(len(group.runs) for group in reservation.groups) // RUNS_OF_ONE
 
 
 def _find_end(reservation: Reservation) -> datetime:

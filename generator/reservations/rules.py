@@ -54,6 +54,9 @@ MAX_HELD: Final = 4096
 """Of all holders; one holder has at most as many as are left."""
 MAX_RESERVATIONS: Final = 8192
 """Held and ended reservations together; ended ones make room for new ones."""
+RUNS_OF_ONE: Final = 128
+"""An ended reservation takes the room of one more for each so many runs: 8,192 reservations of
+8,192 runs would take gigabytes."""
 _UUID4: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _GANG: Final = re.compile(r"(?:[^/]{1,63}/)?[^/]{1,253}")
 _PLANE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from itertools import accumulate
 from typing import TypeVar
 
 RowT = TypeVar("RowT")
 
 
 def find_surplus(
-    rows: Sequence[RowT], owners: Sequence[Sequence[Hashable]], limit: int
+    rows: Sequence[RowT],
+    owners: Sequence[Sequence[Hashable]],
+    limit: int,
+    *,
+    sizes: Sequence[int] | None = None,
 ) -> list[RowT]:
     """Return the rows above the limit, the first to make room first.
 
@@ -21,17 +26,21 @@ def find_surplus(
         rows: newest first.
         owners: of each row, outermost first: the owner within all rows, then within the rows of
             that owner, and so on.
-        limit: number of rows to keep.
+        limit: the sum of sizes to keep.
+        sizes: the room that each row takes, at least 1; None: 1 each.
     """
-    if len(rows) <= limit:
+    sizes = [1] * len(rows) if sizes is None else sizes
+    if sum(sizes) <= limit:
         return []
     order = list(range(len(rows)))
     for depth in range(max(map(len, owners)), 0, -1):
-        rank_of: list[int] = [0] * len(rows)
-        counts = Counter[tuple[Hashable, ...]]()
+        used_up_to: list[int] = [0] * len(rows)
+        used = Counter[tuple[Hashable, ...]]()
         for row in order:
             owner = tuple(owners[row][:depth])
-            rank_of[row] = counts[owner]
-            counts[owner] += 1
-        order.sort(key=rank_of.__getitem__)
-    return [rows[row] for row in reversed(order[limit:])]
+            used[owner] += sizes[row]
+            used_up_to[row] = used[owner]
+        order.sort(key=used_up_to.__getitem__)
+    room = accumulate(sizes[row] for row in order)
+    num_kept = sum(used_room <= limit for used_room in room)
+    return [rows[row] for row in reversed(order[num_kept:])]

@@ -344,6 +344,22 @@ def test_ended_reservations_refuse_none_and_make_room_oldest_first(phase: Phase)
     assert {id_of(1), id_of(3), id_of(4)} <= world.store.rows.keys()
 
 
+def test_ended_reservations_of_many_nodes_take_the_room_of_many() -> None:
+    world = World(cluster(num_nodes=300, slots=2, per_leaf=10))
+    pods = [{"name": name, "count": 300, "max_per_node": 1} for name in ("a", "b")]
+    for number, asked in enumerate((pods, [{"name": "a", "count": 1}]), 1):
+        world.made(number, groups=asked)
+        world.release(number)
+    large, small = (world.store.rows[id_of(number)] for number in (1, 2))
+    assert sum(len(group.runs) for group in large.groups) == 600
+    for at in range(10, 2000):
+        world.store.rows[id_of(at)] = replace(large, id=id_of(at), holder="eve")
+    for _ in range(10):
+        world.ledger.tick()
+    assert 1500 < len(world.store.rows) < 1700, "600 runs take the room of five"
+    assert small.id in world.store.rows
+
+
 def test_no_holder_takes_the_whole_table() -> None:
     world = World(cluster(num_nodes=2, slots=10**6, per_leaf=2))
     world.made(1, count=1, holder="eve", ttl_s=600)

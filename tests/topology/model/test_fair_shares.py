@@ -39,3 +39,12 @@ def test_it_returns_the_oldest_of_the_largest_owner_first() -> None:
     assert find_surplus(rows, owners, 3) == ["eve 1", "eve 2"]
     assert find_surplus(rows, owners, 2) == ["eve 1", "eve 2", "old"]
     assert find_surplus(rows, owners, 5) == []
+
+
+def test_a_large_row_takes_the_room_of_many() -> None:
+    rows = ["eve 3", "bob 2", "eve 2", "bob 1", "eve 1"]
+    owners = [(row[:3],) for row in rows]
+    sizes = [4, 1, 4, 1, 4]
+    assert find_surplus(rows, owners, 14, sizes=sizes) == []
+    assert find_surplus(rows, owners, 10, sizes=sizes) == ["eve 1"]
+    assert find_surplus(rows, owners, 5, sizes=sizes) == ["eve 1", "eve 2", "eve 3"]
