@@ -13,7 +13,7 @@ from generator.manifests.fields import Field
 from generator.manifests.ignored_fields import FieldTable
 from generator.manifests.kinds.apps import bound_each_pod
 from generator.manifests.kinds.metadata import METADATA, STATUS
-from generator.manifests.kinds.pod_sets import Minimum, PodSet, Workload
+from generator.manifests.kinds.pod_sets import Minimum, PodSet, Workload, cap_minimum
 from generator.manifests.kinds.ray import GROUP as RAY
 from generator.manifests.kinds.ray import find_minimums
 from generator.manifests.objects import KubeObject, Manifests, has_key_prefix, names_scheduler
@@ -32,6 +32,7 @@ GROUP: Final = "scheduling.run.ai"
 PREFIX: Final = "kai.scheduler/"
 _SUBGROUP: Final = f"{PREFIX}subgroup-name"
 _MIN_MEMBER: Final = f"{PREFIX}batch-min-member"
+_IN_ORDER: Final = "InOrder"
 _SCHEDULERS: Final = frozenset({"kai-scheduler", "runai-scheduler"})
 FIELDS: Final[dict[tuple[str, str], FieldTable]] = {
     (GROUP, "PodGroup"): {
@@ -112,25 +113,32 @@ def _parse_minimum(gang: Workload, groups: Sequence[dict[str, Any]]) -> dict[str
         gang = replace(
             gang, sets=tuple(replace(row, minimum=minimums.get(row.name)) for row in gang.sets)
         )
-    elif (gang.owner.group, gang.owner.kind) == ("batch", "Job"):
-        count = field.integer_from_text()
+    elif gang.owner.group in {"apps", "batch"}:
+        count = field.integer_from_text() if gang.owner.kind == "Job" else None
+        why = "KAI starts each pod as it fits; the answer is for all pods"
         if count is not None:
             gang = replace(gang, minimum=Minimum(count, field))
+        elif gang.owner.kind == "Job":
+            field.note(f"without it {why}")
         else:
-            field.note("without it KAI starts each pod as it fits; the answer is for all pods")
+            gang.owner.spec.note(why)
     return gang.apply_minimum(groups)
 
 
 def _parse_job_set_minimum(
     gang: Workload, groups: Sequence[dict[str, Any]], field: Field
 ) -> dict[str, Any]:
-    """Return the groups of which as many must be complete as the annotation says."""
+    """Return the groups of which as many must be complete as the annotation says.
+
+    Without it, one is enough if the jobs start one after the other.
+    """
     for row, pods in zip(groups, gang.sets, strict=True):
         least = (pods.job_annotations or pods.annotations).get(_MIN_MEMBER).integer_from_text()
         if least is not None and pods.replica_size:
             row["min"] = pods.count // pods.replica_size * min(least, pods.replica_size)
-    count = field.integer_from_text()
-    if count is None or count >= len(groups):
+    order = gang.owner.spec.get("startupPolicy", "startupPolicyOrder").text()
+    count = field.integer_from_text() or (1 if order == _IN_ORDER else len(groups))
+    if count >= len(groups):
         return {}
     return {"groups": [{"name": gang.owner.name, "children": list(groups), "min": count}]}
 
@@ -143,7 +151,16 @@ def _parse_set_tiers(owner: KubeObject, pods: PodSet, levels: LevelNames) -> dic
         tiers = _parse_annotated(pods.job_annotations, levels)
         if "required" in tiers:
             return {"slices": [{"size": pods.replica_size, "tier": tiers["required"]}]}
+    if owner.kind == "LeaderWorkerSet" and not pods.is_leading:
+        _doubt_leader(owner, pods)
     return _parse_segments(pods, levels)
+
+
+def _doubt_leader(owner: KubeObject, workers: PodSet) -> None:
+    """Say that segments of the workers are not those of KAI, which begin with the leader."""
+    size = workers.annotations.get(f"{PREFIX}segment-size")
+    if size.exists and owner.spec.get("leaderWorkerTemplate", "leaderTemplate").exists:
+        size.doubt("KAI counts the leader into the first segment, and Toponaut does not")
 
 
 def _parse_annotated(annotations: Field, levels: LevelNames) -> dict[str, Any]:
@@ -182,19 +199,16 @@ def _parse_pod_group(group: KubeObject, manifests: Manifests) -> dict[str, Any]:
     if rows:
         groups = _build_group_tree(rows, {pod_set.name: pod_set for pod_set in sets}, levels)
         return request_spec | {"groups": _require_subgroups(group, groups)}
-    minimum = spec.get("minMember").integer(sum(pod_set.count for pod_set in sets) or 1)
+    minimum = spec.get("minMember").integer(1)
     groups = [pod_set.render_group() for pod_set in sets]
     if not groups:
         group.field.note("the file has none of its pods, so their resource requests are unknown")
         groups = [{"name": "pods", "count": minimum}]
-    total = sum(row["count"] for row in groups)
+    least = cap_minimum(spec.get("minMember"), minimum, sum(row["count"] for row in groups))
     if len(groups) == 1:
-        groups[0]["min"] = min(minimum, total)
+        groups[0]["min"] = least
         return request_spec | {"groups": groups}
-    return request_spec | {
-        "groups": [row | {"min": 0} for row in groups],
-        "min": min(minimum, total),
-    }
+    return request_spec | {"groups": [row | {"min": 0} for row in groups], "min": least}
 
 
 def _require_subgroups(group: KubeObject, groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -274,7 +288,7 @@ def _build_subgroup(
     minimum_field = row.get("minMember")
     if name in sets:
         group = sets[name].render_group()
-        least = max(minimum_field.integer(group["count"]), 1)
-        return group | {"min": min(least, group["count"])} | tiers
+        least = max(minimum_field.integer(1), 1)
+        return group | {"min": cap_minimum(minimum_field, least, group["count"])} | tiers
     minimum_field.note("the file has none of its pods, so their resource requests are unknown")
     return {"name": name, "count": minimum_field.integer(1, minimum=1)} | tiers

@@ -15,7 +15,7 @@ from typing import Any, Final
 from generator.manifests.fields import Field
 from generator.manifests.ignored_fields import FieldTable, Row
 from generator.manifests.kinds.metadata import METADATA, STATUS
-from generator.manifests.kinds.pod_sets import PodSet
+from generator.manifests.kinds.pod_sets import PodSet, cap_minimum
 from generator.manifests.objects import KubeObject, Manifests
 from generator.manifests.tier_names import LevelNames
 from generator.manifests.workloads import find_workload, group_pods
@@ -197,9 +197,9 @@ def _parse_pod_groups(workload: KubeObject, manifests: Manifests) -> dict[str, A
     rows = workload.spec.get("podGroups")
     groups = {row.get("name").text(): row for row in rows.items()}
     members = _find_members(manifests, tuple(groups))
-    gangs = [name for name, _ in members] or [
-        name for name, row in groups.items() if row.get("policy", "gang").exists
-    ]
+    gangs = [name for name, row in groups.items() if row.get("policy", "gang").exists]
+    named = [name for name, _ in members]
+    gangs = [name for name in named if name in gangs] or named or gangs
     if len(gangs) != 1 or gangs[0] not in groups:
         problem = (
             f"the file has {len(gangs)} gangs, but one is placed at a time: in v1alpha1 of"
@@ -212,7 +212,10 @@ def _parse_pod_groups(workload: KubeObject, manifests: Manifests) -> dict[str, A
             row.note("is no gang of pods in the file, and is not placed")
     leaf = groups[gangs[0]]
     spec = leaf.regroup(schedulingPolicy=leaf.get("policy"))
-    sets = members[0][1] if members else ()
+    for template in (pods.template for name, row in members for pods in row if name != gangs[0]):
+        template.raw()
+        template.note("is no pod of the gang, and is not placed")
+    sets = next((rows for name, rows in members if name == gangs[0]), ())
     return _build_job_spec(workload.name, spec, sets, manifests.levels)
 
 
@@ -261,7 +264,7 @@ def _build_job_spec(
         spec.note("the file has none of its pods, so their resource requests are unknown")
         groups, total = [{"name": "pods", "count": least}], least
     found = {"gang": gang, "priority": _parse_priority(spec, sets)} | _parse_tier(spec, levels)
-    least = min(least, total)
+    least = _cap_count(spec, least, total)
     if len(groups) == 1:
         return found | {"groups": [groups[0] | {"min": least}]}
     return found | {"groups": [row | {"min": 0} for row in groups], "min": least}
@@ -292,7 +295,7 @@ def _build_group(
         spec.note("the file has none of its pods, so their resource requests are unknown")
         return {"name": name, "count": least} | tier
     if len(groups) == 1:
-        return groups[0] | {"name": name, "min": min(least, total)} | tier
+        return groups[0] | {"name": name, "min": _cap_count(spec, least, total)} | tier
     if least < total:
         spec.note("pods of several kinds inside a composite group are placed all or none")
     children = [row | {"name": f"{name}-{at}"} for at, row in enumerate(groups, 1)]
@@ -322,6 +325,10 @@ def _parse_minimum(spec: Field, field: str, total: int) -> int:
         policy.note("is not a gang: as many are placed as fit, at least one")
         return 1
     raise policy.build_error("expected gang or basic")
+
+
+def _cap_count(spec: Field, least: int, total: int) -> int:
+    return cap_minimum(spec.get("schedulingPolicy", "gang", "minCount"), least, total)
 
 
 def _parse_tier(spec: Field, levels: LevelNames) -> dict[str, str]:

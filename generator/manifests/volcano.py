@@ -10,9 +10,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from generator.manifests.fields import Field
+from generator.manifests.gang_pods.running_pods import walk_leaves
 from generator.manifests.ignored_fields import FieldTable
+from generator.manifests.kinds.kubeflow import find_gang_minimum
 from generator.manifests.kinds.metadata import METADATA, STATUS
-from generator.manifests.kinds.pod_sets import Minimum, PodSet, Workload
+from generator.manifests.kinds.pod_sets import Minimum, PodSet, Workload, cap_minimum
 from generator.manifests.kinds.ray import GROUP as RAY
 from generator.manifests.kinds.trainer import RUNTIMES, find_runtime, find_volcano_policy
 from generator.manifests.objects import KubeObject, Manifests, has_key_prefix
@@ -36,6 +38,7 @@ _MODE: Final = f"{_ANNOTATION}mode"
 _TIER: Final = f"{_ANNOTATION}highest-tier"
 _TASK_TOPOLOGY: Final = "volcano.sh/task-topology-"
 _LOWEST: Final = "1"
+_ROLE: Final = "volcano.sh/task-spec"
 _MIN_MEMBER: Final = f"{SCHEDULING}/group-min-member"
 FIELDS: Final[dict[tuple[str, str], FieldTable]] = {
     (SCHEDULING, "PodGroup"): {
@@ -88,11 +91,11 @@ def _parse_job(workload: Workload, manifests: Manifests) -> dict[str, Any]:
     for pods in workload.sets:
         task = tasks[pods.name]
         done = task.get("replicas").integer(1) - pods.count
-        minimum = max(task.get("minAvailable").integer(pods.count + done) - done, 0)
+        minimum = max(_parse_task_minimum(task, pods.count + done) - done, 0)
         row = pods.render_group() | {"min": min(minimum, pods.count)}
         groups.append(row | _parse_partitions(task.get("partitionPolicy"), pods, manifests))
     wanted = sum(task.get("replicas").integer(1) for task in tasks.values())
-    least = job.spec.get("minAvailable").optional_integer()
+    least = job.spec.get("minAvailable").optional_integer() or None
     if least is not None:  # Pods that have completed count for it.
         least = max(least - wanted + sum(row["count"] for row in groups), 0)
     _apply_minimum(groups, least)
@@ -103,6 +106,13 @@ def _parse_job(workload: Workload, manifests: Manifests) -> dict[str, Any]:
         "groups": groups,
         "min": sum(row["min"] for row in groups) if least is None else least,
     }
+
+
+def _parse_task_minimum(task: Field, replicas: int) -> int:
+    """Return the fewest pods of a task, as Volcano's webhook sets it: of its partitions, or all."""
+    policy = task.get("partitionPolicy")
+    pods = policy.get("minPartitions").integer(0) * policy.get("partitionSize").integer(0)
+    return task.get("minAvailable").integer(pods or replicas)
 
 
 def _apply_minimum(groups: Sequence[dict[str, Any]], minimum: int | None) -> None:
@@ -164,45 +174,44 @@ def _parse_pod_group(
 ) -> dict[str, Any]:
     spec = group.spec
     pods = find_group_pods(manifests, group, GROUP_NAME)
-    minimum = spec.get("minMember").optional_integer()
+    minimum = spec.get("minMember").integer(0)
     policies = spec.get("subGroupPolicy").items()
     if workload is not None:
         workload.note_unused_minimum("the PodGroup says the minimum of the gang")
         groups = [pod_set.render_group() for pod_set in workload.sets]
     elif pods:
-        groups = _build_subgroups(pods, _SubgroupPolicies(policies, manifests))
+        groups = _build_subgroups(pods, _SubgroupPolicies(policies, manifests), spec)
     else:
         groups = _build_groups_without_pods(group, policies, manifests)
-    _apply_task_minimums(groups, spec.get("minTaskMember"))
-    if minimum is not None:
-        for row in groups:
-            least = 0 if len(groups) > 1 or "children" in row else min(minimum, row["count"])
-            row.setdefault("min", least)
+    _apply_task_minimums(groups, spec.get("minTaskMember"), minimum)
+    for row in groups:
+        least = 0 if len(groups) > 1 or "children" in row else min(minimum, row["count"])
+        row.setdefault("min", least)
     tiers = _parse_tiers(spec.get("networkTopology"), manifests)
     parsed: dict[str, Any] = tiers | {"gang": group.name, "groups": groups}
     priorities = [parse_priority(pod.field) for pod in pods]
     priorities += [workload.priority] if workload else []
     parsed["priority"] = max(priorities, default=0)
-    return (
-        parsed
-        if minimum is None
-        else parsed | {"min": _parse_capped_minimum(groups, spec.get("minMember"))}
-    )
+    total = sum(leaf["count"] for leaf in walk_leaves(groups))
+    return parsed | {"min": cap_minimum(spec.get("minMember"), minimum, total)}
 
 
-def _apply_task_minimums(groups: Sequence[dict[str, Any]], field: Field) -> None:
-    min_by_task = {name: row.integer(0) for name, row in field.entries()}
-    for row in groups:
-        if row["name"] in min_by_task:
-            row["min"] = min(min_by_task[row["name"]], row["count"])
+def _apply_task_minimums(groups: Sequence[dict[str, Any]], field: Field, minimum: int) -> None:
+    """Set the minimums of the roles of pods; Volcano ignores them if they exceed that of the group.
 
-
-def _parse_capped_minimum(groups: Sequence[Mapping[str, Any]], field: Field) -> int:
-    total: int = sum(leaf["count"] for row in groups for leaf in row.get("children", [row]))
-    minimum = field.integer(0)
-    if minimum > total:
-        field.note(f"the file has only {total} pods")
-    return min(minimum, total)
+    Source: JobInfo.CheckTaskValid.
+    """
+    by_role = {name: (row, row.integer(0)) for name, row in field.entries()}
+    if sum(least for _, least in by_role.values()) > minimum:
+        field.note("is more than minMember, so Volcano ignores it")
+        return
+    named = {row["name"]: row for row in groups}
+    for name, (role, least) in by_role.items():
+        if name in named and "children" not in named[name]:
+            row = named[name]
+            row["min"] = cap_minimum(role, least, row["count"])
+        elif least:
+            role.doubt("no group of pods in the file has this role alone")
 
 
 class _SubgroupPolicies:
@@ -257,11 +266,20 @@ class _SubgroupPolicies:
 
 
 def _build_subgroups(
-    pods: Sequence[KubeObject], policies: _SubgroupPolicies
+    pods: Sequence[KubeObject], policies: _SubgroupPolicies, spec: Field
 ) -> list[dict[str, Any]]:
-    """Return the pods as groups: those of a subgroup are placed as soon as it has its size."""
-    rows = [pod_set.render_group() for pod_set in group_pods(pods, policies.find_subgroup)]
+    """Return the pods as groups: those of a subgroup are placed as soon as it has its size.
+
+    Pods whose roles have minimums are grouped by role.
+    """
+    has_roles = spec.get("minTaskMember").exists and not spec.get("subGroupPolicy").items()
+    split = _find_role if has_roles else policies.find_subgroup
+    rows = [pod_set.render_group() for pod_set in group_pods(pods, split)]
     return policies.build_parents([row | policies.parse_bounds(row) for row in rows])
+
+
+def _find_role(pod: KubeObject) -> str:
+    return pod.annotations.get(_ROLE).text() or pod.labels.get(_ROLE).text()
 
 
 def _build_groups_without_pods(
@@ -320,6 +338,9 @@ def _parse_annotated_minimum(gang: Workload, groups: Sequence[dict[str, Any]]) -
         gang = replace(gang, minimum=Minimum(count, field))
     elif gang.owner.group in {"apps", "batch"}:
         field.note("without it Volcano starts each pod as it fits; the answer is for all pods")
+    elif gang.minimum is not None and not find_gang_minimum(gang.owner).exists:
+        gang.minimum.field.note("the PodGroup of the job asks for all pods")
+        gang = replace(gang, minimum=None)
     return gang.apply_minimum(groups)
 
 

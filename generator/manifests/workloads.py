@@ -83,7 +83,9 @@ def find_workload(manifests: Manifests) -> Workload | None:
 def describe_missing(manifests: Manifests, expected: str) -> PlacementRequestError:
     """Return the error for a file without the objects that are expected, with those it has."""
     others = [item for item in manifests.objects if (item.group, item.kind) not in COMPANIONS]
-    kinds = sorted({item.kind for item in others or manifests.objects}) or ["no object"]
+    named = {(item.kind, item.group) for item in others or manifests.objects}
+    kinds = [f"{kind} of {group}" if group else kind for kind, group in sorted(named)]
+    kinds = kinds or ["no object"]
     problem = f"expected {expected}, got {show(', '.join(kinds))}"
     if not others:
         return PlacementRequestError("the file", problem)

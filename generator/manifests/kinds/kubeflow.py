@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from generator.manifests.fields import Field
 from generator.manifests.ignored_fields import ALL, FieldTable, Row
 from generator.manifests.kinds.metadata import METADATA, STATUS
 from generator.manifests.kinds.pod_fields import ENDS, POD_TEMPLATE, RUNS
@@ -92,9 +93,14 @@ def _find_rank(role: str) -> int:
 def _parse_minimum(owner: KubeObject) -> Minimum | None:
     """Return the minimum of the gang, else the one below which an elastic job does not run."""
     elastic = owner.spec.get("elasticPolicy", "minReplicas")
-    gang = owner.spec.get("runPolicy", "schedulingPolicy", "minAvailable")
-    rows = [(field, field.optional_integer()) for field in (gang, elastic)]
+    fields = (find_gang_minimum(owner), elastic)
+    rows = [(field, field.optional_integer()) for field in fields]
     return next((Minimum(count, field) for field, count in rows if count is not None), None)
+
+
+def find_gang_minimum(owner: KubeObject) -> Field:
+    """Return the field from which the operators set the minimum of a PodGroup."""
+    return owner.spec.get("runPolicy", "schedulingPolicy", "minAvailable")
 
 
 def _list_fields(kind: str) -> FieldTable:

@@ -36,6 +36,8 @@ def _parse_leader_worker_set(owner: KubeObject, _: Manifests) -> list[PodSet]:
     spec = owner.spec.get("leaderWorkerTemplate")
     size = spec.get("size").integer(1, minimum=1)
     replicas = owner.spec.get("replicas")
+    if not replicas.integer(1):
+        return []
     if replicas.integer(1) != 1:
         replicas.note("each replica is a separate gang; the answer is for one replica")
     worker, leader = spec.get("workerTemplate"), spec.get("leaderTemplate")

@@ -87,6 +87,13 @@ class PodSet:
         return row | {PODS: GroupPods(self.template, self.running)}
 
 
+def cap_minimum(field: Field, minimum: int, total: int) -> int:
+    """Return the fewest pods that are needed, of those that the file has."""
+    if minimum > total:
+        field.note(f"the file has only {total} pods")
+    return min(minimum, total)
+
+
 def mark_scheduler(field: Field) -> None:
     """Mark the name of a scheduler as read, if its manifests are; another may matter."""
     if isinstance(field.value, str) and field.value in _SCHEDULERS:
@@ -133,14 +140,13 @@ class Workload:
     ) -> dict[str, Any]:
         """Keep all leading pods; of the others, as many as are missing."""
         total = sum(pods.count for pods in self.sets)
-        if minimum.num_pods > total:
-            minimum.field.note(f"the file has only {total} pods")
+        capped = cap_minimum(minimum.field, minimum.num_pods, total)
         leading = sum(pods.count for pods in self.sets if pods.is_leading)
         others = [row for row, pods in zip(groups, self.sets, strict=True) if not pods.is_leading]
-        missing = max(min(minimum.num_pods, total) - leading, 0)
+        missing = max(capped - leading, 0)
         for row in others:
             row["min"] = missing if len(others) == 1 else 0
-        return {"min": max(min(minimum.num_pods, total), leading)}
+        return {"min": max(capped, leading)}
 
     def note_unused_minimum(self, why: str) -> None:
         """Say why minimums of this workload have no effect."""

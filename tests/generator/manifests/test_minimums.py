@@ -61,6 +61,14 @@ def stage_pods(count: int) -> list[dict[str, Any]]:
     return [pod(f"p{at}", labels={"stage": str(at % 2)}, annotations=marks) for at in range(count)]
 
 
+def role_pods(*roles: str) -> list[dict[str, Any]]:
+    """Return pods with roles of Volcano."""
+    return [
+        pod(f"p{at}", annotations={"volcano.sh/task-spec": role}) for at, role in enumerate(roles)
+    ]
+
+
+IN_ORDER = {"startupPolicy": {"startupPolicyOrder": "InOrder"}}
 STAGES = [{"name": "s", "matchLabelKeys": ["stage"], "subGroupSize": 2, "minSubGroups": 1}]
 LEVELS = [
     {"name": "top", "minSubGroup": 1},
@@ -239,6 +247,94 @@ GANGS = [
     ),
     pytest.param(
         [
+            named(
+                kubeflow_job("PyTorchJob", {"Worker": 8}, elasticPolicy={"minReplicas": 4}),
+                annotations={"volcano.sh/network-topology-mode": "soft"},
+            )
+        ],
+        None,
+        {"worker": None},
+        id="Volcano: all pods of an elastic job",
+    ),
+    pytest.param(
+        [volcano_job([{"name": "a", "replicas": 4}], minAvailable=0)],
+        4,
+        {"a": 4},
+        id="Volcano: its webhook replaces minAvailable 0",
+    ),
+    pytest.param(
+        [
+            volcano_job(
+                [
+                    {
+                        "name": "a",
+                        "replicas": 6,
+                        "partitionPolicy": {
+                            "totalPartitions": 3,
+                            "partitionSize": 2,
+                            "minPartitions": 2,
+                        },
+                    }
+                ]
+            )
+        ],
+        4,
+        {"a": 4},
+        id="Volcano: minPartitions of a task",
+    ),
+    pytest.param(
+        [pod_group("scheduling.volcano.sh/v1beta1"), *role_pods("a", "a", "b")],
+        0,
+        {"pods": 0},
+        id="Volcano: a PodGroup without minMember is no gang",
+    ),
+    pytest.param(
+        [
+            pod_group("scheduling.volcano.sh/v1beta1", minMember=3, minTaskMember={"a": 1, "b": 2}),
+            *role_pods("a", "b", "a", "b"),
+        ],
+        3,
+        {"a": 1, "b": 2},
+        id="Volcano: minTaskMember of the roles of pods",
+    ),
+    pytest.param(
+        [
+            pod_group("scheduling.volcano.sh/v1beta1", minMember=2, minTaskMember={"a": 1, "b": 2}),
+            *role_pods("a", "b", "a", "b"),
+        ],
+        2,
+        {"a": 0, "b": 0},
+        id="Volcano: minTaskMember above minMember is ignored",
+    ),
+    pytest.param(
+        [pod_group("scheduling.run.ai/v2alpha2"), *role_pods("a", "a")],
+        None,
+        {"pods": 1},
+        id="KAI: one pod of a PodGroup without minMember",
+    ),
+    pytest.param(
+        [
+            pod_group("scheduling.run.ai/v2alpha2", subGroups=[{"name": "a"}]),
+            *(pod(f"a{at}", labels={"kai.scheduler/subgroup-name": "a"}) for at in range(2)),
+        ],
+        None,
+        {"a": 1},
+        id="KAI: one pod of a subgroup without minMember",
+    ),
+    pytest.param(
+        [
+            named(
+                job_set({"name": "a", "replicas": 1}, {"name": "b", "replicas": 1}),
+                annotations={"kai.scheduler/queue": "q"},
+            )
+            | {"spec": job_set({"name": "a"}, {"name": "b"})["spec"] | IN_ORDER}
+        ],
+        None,
+        {"train": 1, "a": None, "b": None},
+        id="KAI: one replicated job of a JobSet that starts them in order",
+    ),
+    pytest.param(
+        [
             pod("a", annotations={f"{KOORDINATOR}name": "g", f"{KOORDINATOR}min-available": "1"}),
             pod("b", annotations={f"{KOORDINATOR}name": "g", f"{KOORDINATOR}min-available": "1"}),
         ],
@@ -316,6 +412,23 @@ def test_a_job_runs_as_many_pods_as(spec: dict[str, Any], count: int) -> None:
             [kubeflow_job("PyTorchJob", {"Worker": 2}, elasticPolicy={"minReplicas": 4})],
             "spec.elasticPolicy.minReplicas: the file has only 2 pods",
             id="a minimum above the pods",
+        ),
+        pytest.param(
+            [pod_group("scheduling.k8s.io/v1beta1", schedulingPolicy={"gang": {"minCount": 3}}),
+             pod("a"), pod("b")],
+            "spec.schedulingPolicy.gang.minCount: the file has only 2 pods",
+            id="a minimum of Kubernetes above the pods",
+        ),
+        pytest.param(
+            [pod_group("scheduling.run.ai/v2alpha2", minMember=3), pod("a"), pod("b")],
+            "spec.minMember: the file has only 2 pods",
+            id="a minimum of KAI above the pods",
+        ),
+        pytest.param(
+            [named(kubeflow_job("PyTorchJob", {"Worker": 8}, elasticPolicy={"minReplicas": 4}),
+                   annotations={"volcano.sh/network-topology-mode": "soft"})],
+            "spec.elasticPolicy.minReplicas: the PodGroup of the job asks for all pods",
+            id="an elastic job under Volcano",
         ),
         pytest.param(
             [scheduled_by(job(), "kai-scheduler")],
