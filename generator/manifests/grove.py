@@ -17,7 +17,7 @@ from generator.manifests.fields import Field
 from generator.manifests.ignored_fields import FieldTable
 from generator.manifests.kinds.metadata import METADATA, STATUS, find_key_row
 from generator.manifests.kinds.pod_fields import ENDS, NAMES, POD_SPEC
-from generator.manifests.kinds.pod_sets import PodSet
+from generator.manifests.kinds.pod_sets import PodSet, cap_minimum
 from generator.manifests.objects import Manifests
 from generator.manifests.pods import parse_priority
 from generator.manifests.tier_names import LevelNames
@@ -74,6 +74,8 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
         raise PlacementRequestError(sets[1].title, problem)
     (owner,) = sets
     replicas = owner.spec.get("replicas")
+    if not replicas.integer(1):
+        raise PlacementRequestError(owner.title, "has no pods to place")
     if replicas.integer(1) > 1:
         replicas.note("each replica is a separate gang; the answer is for one replica")
     template, levels = owner.spec.get("template"), manifests.levels
@@ -119,9 +121,9 @@ def _build_clique(name: str, row: Field, levels: LevelNames) -> dict[str, Any]:
     """Return the group of a clique; without `minAvailable`, all of its pods are needed."""
     spec = row.get("spec")
     group = _find_pods(name, row).render_group()
-    least = spec.get("minAvailable").integer(group["count"], minimum=1)
-    tiers = _parse_tiers(row.get("topologyConstraint"), levels)
-    return group | {"min": min(least, group["count"])} | tiers
+    field, count = spec.get("minAvailable"), group["count"]
+    least = cap_minimum(field, field.integer(count, minimum=1), count)
+    return group | {"min": least} | _parse_tiers(row.get("topologyConstraint"), levels)
 
 
 def _build_scaling_group(

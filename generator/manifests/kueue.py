@@ -15,7 +15,7 @@ from generator.manifests.fields import MAX_INTEGER, Field
 from generator.manifests.gang_pods.running_pods import keep_members
 from generator.manifests.kinds.apps import bound_each_pod
 from generator.manifests.kinds.exclusive_topology import add_exclusive_tiers
-from generator.manifests.kinds.pod_sets import PodSet, Workload
+from generator.manifests.kinds.pod_sets import Minimum, PodSet, Workload, cap_minimum
 from generator.manifests.objects import KubeObject, Manifests, has_key_prefix
 from generator.manifests.tier_names import LevelNames
 from generator.manifests.workloads import (
@@ -105,13 +105,14 @@ def _find_priority(workload: Workload) -> int:
 
 def _parse_minimum(owner: KubeObject, pods: PodSet) -> dict[str, int]:
     """Return the fewest pods of a set, if Kueue may admit a part of them."""
-    if owner.group == _GROUP_OF_WORKLOADS:
-        least = None if pods.minimum is None else pods.minimum.num_pods
-    elif (owner.group, owner.kind) == ("batch", "Job"):
-        least = owner.annotations.get(PREFIX + _MIN_PARALLELISM).integer_from_text()
-    else:
-        least = None
-    return {} if least is None else {"min": min(least, pods.count)}
+    minimum = pods.minimum if owner.group == _GROUP_OF_WORKLOADS else None
+    if (owner.group, owner.kind) == ("batch", "Job"):
+        field = owner.annotations.get(PREFIX + _MIN_PARALLELISM)
+        count = field.integer_from_text()
+        minimum = None if count is None else Minimum(count, field)
+    if minimum is None:
+        return {}
+    return {"min": cap_minimum(minimum.field, minimum.num_pods, pods.count)}
 
 
 def _find_pod_group(manifests: Manifests) -> Workload:

@@ -132,7 +132,7 @@ class Workload:
         """Set the minimums of the groups of its sets; return that of the gang, if it has one."""
         for row, pods in zip(groups, self.sets, strict=True):
             if pods.minimum is not None:
-                row["min"] = min(pods.minimum.num_pods, pods.count)
+                row["min"] = cap_minimum(pods.minimum.field, pods.minimum.num_pods, pods.count)
         return {} if self.minimum is None else self._apply_total_minimum(self.minimum, groups)
 
     def _apply_total_minimum(
