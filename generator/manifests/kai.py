@@ -152,15 +152,15 @@ def _parse_set_tiers(owner: KubeObject, pods: PodSet, levels: LevelNames) -> dic
         if "required" in tiers:
             return {"slices": [{"size": pods.replica_size, "tier": tiers["required"]}]}
     if owner.kind == "LeaderWorkerSet" and not pods.is_leading:
-        _doubt_leader(owner, pods)
+        _warn_of_leader(owner, pods)
     return _parse_segments(pods, levels)
 
 
-def _doubt_leader(owner: KubeObject, workers: PodSet) -> None:
+def _warn_of_leader(owner: KubeObject, workers: PodSet) -> None:
     """Say that segments of the workers are not those of KAI, which begin with the leader."""
     size = workers.annotations.get(f"{PREFIX}segment-size")
     if size.exists and owner.spec.get("leaderWorkerTemplate", "leaderTemplate").exists:
-        size.doubt("KAI counts the leader into the first segment, and Toponaut does not")
+        size.warn("KAI counts the leader into the first segment, and Toponaut does not")
 
 
 def _parse_annotated(annotations: Field, levels: LevelNames) -> dict[str, Any]:

@@ -211,7 +211,7 @@ def _apply_task_minimums(groups: Sequence[dict[str, Any]], field: Field, minimum
             row = named[name]
             row["min"] = cap_minimum(role, least, row["count"])
         elif least:
-            role.doubt("no group of pods in the file has this role alone")
+            role.warn("no group of pods in the file has this role alone")
 
 
 class _SubgroupPolicies:

@@ -248,7 +248,8 @@ def test_it_refuses_by_its_name(api: str, kind: str, labels: dict[str, str]) -> 
     document["metadata"]["labels"] = labels
     with pytest.raises(PlacementRequestError) as caught:
         spec_of(document)
-    assert f"got {kind}; the workloads read are AppWrapper, CronJob" in str(caught.value)
+    named = f"{kind} of {api.partition('/')[0]}"
+    assert f"got {named}; the workloads read are AppWrapper, CronJob" in str(caught.value)
 
 
 @pytest.mark.parametrize(
