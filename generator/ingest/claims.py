@@ -16,7 +16,12 @@ from generator.ingest.heard_devices import (
     find_heard,
     without_neighbors,
 )
-from generator.ingest.host_evidence import HostPort, list_host_ports, read_host_ports
+from generator.ingest.host_evidence import (
+    HostPort,
+    SweepReach,
+    list_host_ports,
+    read_host_ports,
+)
 from generator.ingest.inputs import SweepDoubt
 from generator.ingest.named_sweepers import (
     EVERY_SWEEPER,
@@ -67,6 +72,8 @@ class ReportClaims(NamedTuple):
     findings: tuple[Finding, ...] = ()
     """Sweeps that are ignored, contradicted or in disagreement."""
     doubts: tuple[SweepDoubt, ...] = ()
+    reaches: tuple[SweepReach, ...] = ()
+    """How far the sweeps of named nodes reach."""
 
 
 class _DeviceClaim(NamedTuple):
@@ -164,6 +171,7 @@ class ClaimBuilder:
                 *_derive_excess_findings(device_claims),
             ),
             choice.doubts,
+            choice.reaches,
         )
 
     def _build_whole_claim(self, report: Report, *, is_node: bool) -> _DeviceClaim | None:

@@ -41,6 +41,63 @@ HostPorts: TypeAlias = Mapping[str, tuple[HostPort, ...]]
 """By node name."""
 
 
+class SweepReach(NamedTuple):
+    """The ports of its own node that a sweep contains, of those that the node reports there."""
+
+    subnet: str
+    node: str
+    seen: frozenset[HostPort]
+    num_ports: int
+    """How many ports the node itself reports in the subnet."""
+    is_alone: bool
+    """Whether the sweep contains no other host, although others report ports in the subnet."""
+
+    @property
+    def is_own_board(self) -> bool:
+        """Whether it shows neither other hosts nor all ports of its own: it is no subnet.
+
+        So it is with the bridges of a board to its own NVSwitches, whose manager uses the default
+        prefix too. A sweep without any port of its node was made elsewhere; hosts contradict it.
+        """
+        return self.is_alone and 0 < len(self.seen) < self.num_ports
+
+    @property
+    def rank(self) -> int:
+        """How little a port sees that it was swept from: 0 enough, 1 a small part, 2 itself.
+
+        If two networks have one prefix, most ports of a node are in the larger one.
+        """
+        return 2 if self.is_alone else int(2 * len(self.seen) < self.num_ports)
+
+
+def find_reach(
+    view: SweepView, subnet: str, node: str, *, hosts: HostPorts, check: HostCheck
+) -> SweepReach:
+    """Return how far a sweep reaches.
+
+    Args:
+        view: the sweep.
+        subnet: that it is of.
+        node: that made it.
+        hosts: the ports that hosts report.
+        check: the hosts that contradict the sweep.
+    """
+    ports = [port for port in hosts.get(node, ()) if port.subnet == subnet]
+    has_port_guids = bool(len(view.port_guids))
+    seen = frozenset(
+        port
+        for port in ports
+        if (
+            np.isin(np.uint64(port.port_guid), view.port_guids)
+            if has_port_guids and port.port_guid
+            else np.isin(np.uint64(port.guid), view.guids)
+        )
+    )
+    num_others = check.num_hosts - bool(ports)
+    is_alone = num_others > 0 and len({*check.missing} - {node}) == num_others
+    return SweepReach(subnet, node, seen, len(ports), is_alone)
+
+
 class HostCheck(NamedTuple):
     """The hosts that a sweep contradicts."""
 

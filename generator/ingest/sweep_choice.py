@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from generator.ingest.host_evidence import HostComparison
+from generator.ingest.host_evidence import HostComparison, SweepReach, find_reach
 from generator.ingest.inputs import SweepDoubt
 from generator.ingest.named_sweepers import SweepRank
 from generator.ingest.reported_sweep import (
@@ -28,6 +28,7 @@ from generator.ingest.sweep_findings import (
     build_contradicted_doubt,
     build_lost_witness_doubt,
     build_unconfirmed_doubt,
+    describe_reach,
 )
 from generator.ingest.sweep_verdicts import (
     NamedSweep,
@@ -72,6 +73,8 @@ class SweepChoice(NamedTuple):
     findings: tuple[Finding, ...] = ()
     """Sweeps that hosts contradict, and sweeps that disagree."""
     doubts: tuple[SweepDoubt, ...] = ()
+    reaches: tuple[SweepReach, ...] = ()
+    """How far the last sweep of each node reaches that was read."""
 
 
 class SweepChooser:
@@ -94,6 +97,8 @@ class SweepChooser:
         """By subnet, and the hashes of two sweeps."""
         self._former: set[tuple[str, str]] = set()
         """Every (subnet, node) that was named since the start."""
+        self._reaches: dict[tuple[str, str], SweepReach] = {}
+        """By subnet and node."""
 
     def choose(self, sweeps: Iterable[ReportedSweep], evidence: SweepEvidence) -> SweepChoice:
         """Return the sweep that counts for each subnet, and what speaks against it.
@@ -108,6 +113,8 @@ class SweepChooser:
                 used[subnet] = usable[-1] if not usable[-1].check.is_contradicted else usable[0]
                 self._judge(used[subnet], by_subnet[subnet], evidence, verdicts)
         self._used = used = dict(sorted(used.items()))
+        swept = {(row.sweep.subnet, row.sweep.node) for rows in by_subnet.values() for row in rows}
+        self._reaches = {key: reach for key, reach in self._reaches.items() if key in swept}
         counted = {(read.sweep.node, subnet) for subnet, read in used.items()}
         ids = {row.sweep.sweep_id for rows in by_subnet.values() for row in rows}
         self._compared = {key: row for key, row in self._compared.items() if {*key[1:]} <= ids}
@@ -124,6 +131,7 @@ class SweepChooser:
             tuple(verdicts.problems),
             verdicts.build_findings(counted),
             tuple(verdicts.doubts),
+            tuple(self._reaches[key] for key in sorted(self._reaches)),
         )
 
     def _find_weight(self, rows: Sequence[NamedSweep]) -> int:
@@ -164,6 +172,10 @@ class SweepChooser:
                 verdicts.problems.append(ParseError(str(error), source=sweep.title))
                 verdicts.refused.add(sweep.node, sweep.subnet, error)
                 continue
+            if read.reach.is_own_board:
+                problem = describe_reach(read.reach)
+                verdicts.problems.append(ParseError(problem, source=sweep.title))
+                continue
             yield read
             if not read.check.is_contradicted:
                 return
@@ -183,7 +195,9 @@ class SweepChooser:
             view = read_view(parsed.claims)
             comparison = HostComparison(view, sweep.subnet)
         check = comparison.check(evidence.hosts)
-        return ReadSweep(rank, sweep, parsed, view, comparison, check)
+        reach = find_reach(view, sweep.subnet, sweep.node, hosts=evidence.hosts, check=check)
+        self._reaches[sweep.subnet, sweep.node] = reach
+        return ReadSweep(rank, sweep, parsed, view, comparison, check, reach)
 
     def _judge(
         self,
@@ -252,6 +266,8 @@ class SweepChooser:
         try:
             read = self._read(row.rank, other, evidence)
         except ReportError:
+            return None
+        if read.reach.is_own_board:
             return None
         if read.check.is_contradicted:
             if row.rank <= SweepRank.SPARE:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from generator.ingest.host_evidence import HostCheck
+from generator.ingest.host_evidence import HostCheck, SweepReach
 from generator.ingest.inputs import DoubtKind, SweepDoubt
 from generator.ingest.sweep_views import SweepDifference
 from topology.model.errors import list_some, show
@@ -197,3 +197,12 @@ def build_lost_witness_doubt(node: str, subnet: str, witness: str) -> SweepDoubt
         f"other sweep confirms what {show(node, 253)} found"
     )
     return SweepDoubt(DoubtKind.SWEEP_UNCONFIRMED, message)
+
+
+def describe_reach(reach: SweepReach) -> str:
+    """Return why a sweep does not count that shows only a part of its own node."""
+    return (
+        f"the sweep of {reach.subnet} from {show(reach.node)} contains {len(reach.seen)} of the "
+        f"{reach.num_ports} ports that the node has there, and no other host: it does not count, "
+        "and another port is elected"
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
-from generator.ingest.host_evidence import HostCheck, HostComparison, HostPorts
+from generator.ingest.host_evidence import HostCheck, HostComparison, HostPorts, SweepReach
 from generator.ingest.inputs import SweepDoubt
 from generator.ingest.named_sweepers import NamedSweepers, SweepRank
 from generator.ingest.reported_sweep import ParsedSweep, ReportedSweep
@@ -57,6 +57,7 @@ class ReadSweep:
     view: SweepView
     comparison: HostComparison
     check: HostCheck
+    reach: SweepReach
 
 
 class SweepComparison(NamedTuple):

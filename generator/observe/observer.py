@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from generator.ingest.claims import ClaimBuilder
+from generator.ingest.host_evidence import SweepReach
 from generator.ingest.inputs import Inputs
 from generator.ingest.named_sweepers import EVERY_SWEEPER, NamedSweepers
 from generator.ingest.sweep_choice import UsedSweep
@@ -41,6 +42,8 @@ class FabricObserver:
         self.problems: tuple[ParseError, ...] = ()
         """Parts of the reports that could not be used."""
         self.used_sweeps: tuple[UsedSweep, ...] = ()
+        self.reaches: tuple[SweepReach, ...] = ()
+        """How far the sweeps of named nodes reach."""
         """The sweep of each subnet that is used."""
         self.sweep_findings: tuple[Finding, ...] = ()
         """Those about sweeps, also if there is no observation."""
@@ -108,6 +111,7 @@ class FabricObserver:
         )
         self.problems = report_claims.problems
         self.used_sweeps = report_claims.used_sweeps
+        self.reaches = report_claims.reaches
         self.sweep_findings = report_claims.findings
 
     def _is_same_previous(self, previous: TopologyTree | None) -> bool:

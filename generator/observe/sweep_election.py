@@ -5,6 +5,9 @@ from. Both sweep, so that each confirms the other. A node stays elected while it
 sweeps do not fail; then the spare takes over. A refused sweep triggers no new election, because the
 subnet refuses every node. In a cluster, a subnet that a single host reports is not swept: a node
 can claim any subnet.
+
+A prefix may be that of two networks, and a port sees one of them. A port whose sweep lacks every
+other host, or else most ports of its own node, is elected only if there is no better one.
 """
 
 from __future__ import annotations
@@ -13,13 +16,15 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeAlias
 
+from generator.ingest.host_evidence import HostPort
 from generator.ingest.named_sweepers import NamedSweepers, find_attested_subnets
 from generator.ingest.subnets import find_subnets
 from generator.ingest.sweep_choice import UsedSweep
 from generator.observe.freshness import STALE_PERIODS, is_fresh
-from topology.model.ids import natural_key
+from topology.model.ids import IdKind, natural_key
 from topology.reports.compact_reports import Report
 from topology.reports.fabric_status import (
     CountedSweep,
@@ -35,6 +40,10 @@ _NUMBER: Final = re.compile(r"[1-9][0-9]?\Z")
 _LABEL: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")
 
 
+_GUIDS: Final = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID})
+_ReachRanks: TypeAlias = Mapping[tuple[str, str], Mapping[HostPort, int]]
+_NOTHING: Final[_ReachRanks] = MappingProxyType({})
+
 _CandidateKey = tuple[str, str, str, int]
 """Subnet, node, RDMA device and port number."""
 
@@ -43,6 +52,8 @@ class _SweepCandidate(NamedTuple):
     """A port that a subnet can be swept from."""
 
     has_failed: bool
+    reach_rank: int
+    """How little its last sweep showed, by `SweepReach.rank`."""
     role_rank: int
     """Its current role: 0 elected, 1 spare, 2 none."""
     node_rank: int
@@ -59,6 +70,7 @@ def elect_sweepers(
     now: datetime,
     period: timedelta | None,
     unready: Collection[str] = (),
+    reach_ranks: _ReachRanks = _NOTHING,
 ) -> FabricStatus:
     """Return the sweepers of each subnet; the nodes whose sweeps count, and the witnesses, stay.
 
@@ -72,6 +84,7 @@ def elect_sweepers(
         period: how often agents report; a node is silent after three periods without a report.
             None if times of reports are not renewed, so that only `unready` counts.
         unready: nodes whose agent is known not to be ready.
+        reach_ranks: by subnet and node, the ports whose sweep showed little, and how little.
     """
     reports = sorted(
         reports, key=lambda report: (natural_key(report.metadata.name), report.metadata.name)
@@ -93,7 +106,7 @@ def elect_sweepers(
         is_recent = period is None or is_fresh(report, now=now, limit=STALE_PERIODS * period)
         is_able = _is_sweep_capable(report) and _is_allowed(report.metadata.name, named)
         if is_able and is_recent and report.metadata.name not in unready:
-            for candidate in _find_candidates(report, rank, role_ranks):
+            for candidate in _find_candidates(report, rank, role_ranks, reach_ranks):
                 candidates[candidate.key[0]].append(candidate)
     known = _find_swept_subnets(reports, named)
     sweepers = [
@@ -172,10 +185,14 @@ def _is_sweep_capable(report: Report) -> bool:
 
 
 def _find_candidates(
-    report: Report, rank: int, role_ranks: Mapping[_CandidateKey, int]
+    report: Report,
+    rank: int,
+    role_ranks: Mapping[_CandidateKey, int],
+    reach_ranks: _ReachRanks,
 ) -> Iterator[_SweepCandidate]:
     failed = report.status.sweeping.failed if report.status.sweeping else ()
     seen_subnets: set[str] = set()
+    by_name = _name_ranks(report, reach_ranks)
     for position, port in enumerate(report.swept_ports):
         device, _, number = port.name.partition("/")
         if not (port.subnet and _LABEL.match(device) and _NUMBER.match(number)):
@@ -184,5 +201,24 @@ def _find_candidates(
         role_rank = role_ranks.get(key, len(_ROLE_ORDER))
         if port.subnet in seen_subnets and role_rank == len(_ROLE_ORDER):
             continue  # one port of a node in a subnet is enough
-        seen_subnets.add(port.subnet)
-        yield _SweepCandidate(port.subnet in failed, role_rank, rank, position, key)
+        reach_rank = by_name.get((port.subnet, port.name), 0)
+        if not reach_rank:
+            seen_subnets.add(port.subnet)
+        has_failed = port.subnet in failed
+        yield _SweepCandidate(has_failed, reach_rank, role_rank, rank, position, key)
+
+
+def _name_ranks(report: Report, reach_ranks: _ReachRanks) -> dict[tuple[str, str], int]:
+    """Return the rank of each port whose sweep showed little, by its subnet and name."""
+    by_guid = {
+        (subnet, port.port_guid or port.guid): rank
+        for subnet in {port.subnet for port in report.swept_ports}
+        for port, rank in reach_ranks.get((subnet, report.metadata.name), {}).items()
+    }
+    device = report.device if by_guid else None
+    return {
+        (port.subnet, port.name): by_guid[port.subnet, int(id_.value, 16)]
+        for port in (device.ports if device else ())
+        for id_ in port.ids
+        if port.subnet and id_.kind in _GUIDS and (port.subnet, int(id_.value, 16)) in by_guid
+    }

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from generator.ingest.host_evidence import HostPort, SweepReach
 from generator.ingest.named_sweepers import NamedSweepers
 from generator.ingest.sweep_choice import UsedSweep
 from generator.observe.sweep_election import confirm_sweeps, elect_sweepers
@@ -43,6 +44,8 @@ class SweepElection:
         self.named = NamedSweepers(has_agent_tokens=has_agent_tokens)
         """The nodes whose sweeps count, as last read or elected."""
         self._problem: str | None = None
+        self._reach_ranks: dict[tuple[str, str], dict[HostPort, int]] = {}
+        """By subnet and node: ports whose sweep showed little, and how little."""
 
     def read(self, fabric: FabricRead, listed: Iterable[str] = ()) -> bool:
         """Read the named nodes; return False, and log once, if the Fabric object is unusable.
@@ -75,12 +78,25 @@ class SweepElection:
             now=self._now(),
             period=self._period if unready is None else None,
             unready=unready or (),
+            reach_ranks=self._reach_ranks,
         )
         before = self.named.status.sweepers
         if self._replace(elected):
             for sweeper in elected.sweepers:
                 if sweeper not in before:
                     log.info("sweeper chosen", extra=sweeper.model_dump(mode="json"))
+
+    def record_reaches(self, reaches: Iterable[SweepReach]) -> None:
+        """Remember the ports that see little of their subnet, so that others are elected.
+
+        A port that sees more in a later sweep may be elected again.
+        """
+        for reach in reaches:
+            key = (reach.subnet, reach.node)
+            ranks = self._reach_ranks.get(key, {}) | dict.fromkeys(reach.seen, reach.rank)
+            self._reach_ranks[key] = {port: rank for port, rank in ranks.items() if rank}
+            if not self._reach_ranks[key]:
+                del self._reach_ranks[key]
 
     def confirm(self, used: Iterable[UsedSweep], *, is_in_sync: bool) -> None:
         """Write which node's sweep of each subnet counts, if that changed.

@@ -176,6 +176,7 @@ class ReconcileLoop:
         if is_elected and self._config.writing.is_leader():
             self._election.elect(state.reports.reports, state.unready_agents)
         observation = self._observe(state)
+        self._election.record_reaches(self._observer.reaches)
         problems += [*state.reports.problems, *self._observer.problems, *state.hypernodes.problems]
         problems += state.record.problems
         problems += state.inventory.problems if state.inventory else ()
