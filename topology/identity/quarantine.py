@@ -13,6 +13,9 @@ Each kind of evidence that confirms any remaining claimant excludes the others. 
 remains, the others lose the id and keep their undisputed ids. If several do, `device_resolution`
 lets the id identify no device.
 
+A MAC that three hosts or more claim, and none of them has on a port, is shared by design and no
+fault. If nothing decides whose it is, it is an id of none of them.
+
 An id that the inventory lists stays with its node, unless two witnesses contradict the list: the
 node itself reports other ids and another node reports this one, or a sweep and the report of the
 node that it names agree, or the list exchanges nodes that a sweep, a capture or their switches name
@@ -26,16 +29,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from topology.identity.claim_facts import ClaimTable
 from topology.identity.dispute_evidence import NO_EVIDENCE, DisputeEvidence, gather_evidence
 from topology.identity.dispute_findings import Dispute, Verdict, describe_disputes
 from topology.identity.disputed_ids import HeardName, find_disputed_hashes
 from topology.identity.node_names import NodeNames
-from topology.model.claims import Claim, Key, PreviousOwners, strong_key
+from topology.model.claims import Claim, Key, Origin, PreviousOwners, strong_key
 from topology.model.errors import show
 from topology.model.facts import Device, DeviceKind, Finding
 from topology.model.ids import Id, IdKind
+
+MIN_SHARERS: Final = 3
+"""So many hosts share a MAC that is on none of their ports by design, or from the factory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +80,15 @@ def resolve_disputes(
     for key in sorted(doubtful):
         claimants = evidence.claimants[key]
         winner = _find_rightful_owner(evidence, key, first_owners)
-        disputes += _describe_outcome(evidence, key, winner)
+        own_claims = [number for numbers in claimants.values() for number in numbers]
+        is_shared = len(claimants) >= MIN_SHARERS and all(
+            _is_of_no_port(table.claims[number], key) for number in own_claims
+        )
+        if not is_shared:
+            disputes += _describe_outcome(evidence, key, winner)
+        elif winner is None:
+            for number in own_claims:
+                lost_keys[number].add(key)
         for claimant in set(claimants) - {winner} if winner is not None else ():
             for claim_number in claimants[claimant]:
                 lost_keys[claim_number].add(key)
@@ -89,6 +104,20 @@ def resolve_disputes(
         for number in sorted({*lost_keys, *gained_keys})
     }
     return UndisputedClaims(changed_claims, tuple(describe_disputes(disputes)), frozenset(doubtful))
+
+
+def _is_of_no_port(claim: Claim, key: Key) -> bool:
+    """Return whether an id is a MAC that a host itself has on none of its ports.
+
+    Hosts share such MACs without a fault: that of a bridge, of rshim, or of the interface that a
+    BMC shows its host. lldpd may choose one as the chassis id.
+    """
+    kind, mac = key
+    if kind != IdKind.MAC or claim.origin is not Origin.REPORT:
+        return False
+    device = claim.device
+    macs = {id_.value for port in device.ports for id_ in port.ids if id_.kind is IdKind.MAC}
+    return device.kind is DeviceKind.HOST and bool(macs) and mac not in macs
 
 
 def _describe_outcome(evidence: DisputeEvidence, key: Key, winner: str | None) -> Iterator[Dispute]:

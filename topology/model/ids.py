@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class IdKind(StrEnum):
@@ -52,6 +52,27 @@ is_canonical_mac = _CANONICAL_MAC.match
 _HEX16 = re.compile(r"(?:0x)?([0-9a-fA-F]{1,16})\Z")
 _MAC = re.compile(r"(?:[0-9a-fA-F]{2}([:\-. ]))(?:[0-9a-fA-F]{2}\1){4}[0-9a-fA-F]{2}\Z")
 _MAC_DOTTED = re.compile(r"[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\Z")
+SHARED_MACS: Final = (
+    "00:00:5e:00:01:",  # VRRP and CARP, IPv4
+    "00:00:5e:00:02:",  # VRRP, IPv6
+    "00:00:0c:07:ac:",  # HSRP version 1
+    "00:00:0c:9f:f",  # HSRP version 2
+    "00:05:73:a0:0",  # HSRP, IPv6
+    "00:07:b4:",  # GLBP
+    "44:38:39:ff:",  # the range that Cumulus reserves for anycast gateways
+    "00:1a:ca:ff:ff:",  # both ends of rshim in each BlueField
+    "02:42:",  # bridges and containers of Docker, by their addresses
+    "ee:ee:ee:ee:ee:ee",  # Calico's end of each pod's interface
+    "fe:ff:ff:ff:ff:ff",  # Xen's end of each guest's interface
+    "be:3a:f2:b6:05:9f",  # the USB interface of each BMC of Insyde, and its end in the BMC
+    "b0:3a:f2:b6:05:9f",
+)
+"""How MACs begin that many devices have by design or from the factory.
+
+Source: RFC 9568 section 7.3; Cisco's guides for HSRP and GLBP; Cumulus Linux, VRR and MLAG; the
+rshim-user-space README; Docker, libnetwork/netutils (GenerateMACFromIP); Calico's FAQ, "Why do all
+cali interfaces have the MAC address ee:ee:ee:ee:ee:ee"; public machine dumps for the BMC.
+"""
 _DIGITS = re.compile(r"(\d+)")
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z")
 _NO_GUID = frozenset({"0" * 16, "f" * 16})
@@ -90,6 +111,11 @@ def parse_mac(text: str) -> str | None:
     if digits == "0" * 12 or int(digits[:2], 16) & 1:
         return None
     return ":".join(digits[k : k + 2] for k in range(0, 12, 2))
+
+
+def is_shared_mac(mac: str) -> bool:
+    """Return whether many devices have a MAC, which `parse_mac` returned, by design."""
+    return mac.startswith(SHARED_MACS)
 
 
 def parse_node_name(text: str) -> str | None:

@@ -353,3 +353,30 @@ def test_a_walked_switch_keeps_its_id_against_a_host_that_copies_its_cables() ->
         for tier in tiers_of(inference)
     ]
     assert found == expected
+
+
+BMC = Id(IdKind.CHASSIS_ID, "de:ad:be:ef:00:01", "mac")
+
+
+def test_hosts_share_the_address_of_what_is_no_port_without_a_fault() -> None:
+    """lldpd may send the address of an interface that a BMC, a bridge or rshim shows each host."""
+    others = [claim for claim in claims(POD) if claim.device.kind is not DeviceKind.HOST]
+    sharers = [
+        replace(claim, device=replace(claim.device, ids=tuple(sorted({*claim.device.ids, BMC}))))
+        for claim in claims(POD)
+        if claim.device.kind is DeviceKind.HOST
+    ]
+    inference = infer_cables([], more=[*others, *sharers])
+    assert tiers_of(inference) == tiers_of(infer_cables(POD))
+    assert of_kind(inference.findings, FindingKind.DUPLICATE_ID) == []
+    assert names_with(build_fabric([*others, *sharers]), BMC.value) == []
+
+
+def test_an_address_of_a_port_is_a_fault_on_any_number_of_hosts() -> None:
+    sharers = [liar(f"h{number:02}", mac("h50", "eth0")) for number in range(50, 53)]
+    for at, claim in enumerate(sharers):
+        port = Port("eth7", (mac("h50", "eth0"),))
+        device = replace(claim.device, ports=(*claim.device.ports, port))
+        sharers[at] = replace(claim, device=device)
+    fabric = build_fabric([*claims(POD), *sharers])
+    assert of_kind(fabric.findings, FindingKind.DUPLICATE_ID)

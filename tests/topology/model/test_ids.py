@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.model.ids import natural_key, parse_guid, parse_mac, parse_node_name, short_name
+from topology.model.ids import (
+    is_shared_mac,
+    natural_key,
+    parse_guid,
+    parse_mac,
+    parse_node_name,
+    short_name,
+)
 
 NAMES = st.text(alphabet=st.characters() | st.sampled_from("0123456789-."), max_size=12)
 
@@ -87,3 +94,28 @@ def test_it_orders_any_names_consistently(one: str, two: str, three: str) -> Non
     assert (a == b) == (one == two)
     assert (a < b) + (b < a) + (a == b) == 1
     assert not (a < b < c) or a < c
+
+
+@pytest.mark.parametrize(
+    ("mac", "is_shared"),
+    [
+        ("00:00:5e:00:01:0a", True),
+        ("00:00:5e:00:02:ff", True),
+        ("0000.0c07.ac01", True),
+        ("0000.0c9f.f001", True),
+        ("00:05:73:a0:00:01", True),
+        ("00:07:b4:00:01:02", True),
+        ("44:38:39:ff:00:01", True),
+        ("44:38:39:00:00:01", False),
+        ("02:42:ac:11:00:02", True),
+        ("00:1A:CA:FF:FF:02", True),
+        ("be-3a-f2-b6-05-9f", True),
+        ("ee:ee:ee:ee:ee:ee", True),
+        ("00:00:0c:9f:e0:01", False),
+        ("00:00:5e:00:53:01", False),
+        ("00:1a:ca:00:00:02", False),
+        ("b8:ce:f6:00:00:01", False),
+    ],
+)
+def test_it_knows_addresses_that_are_shared_by_design(mac: str, *, is_shared: bool) -> None:
+    assert is_shared_mac(parse_mac(mac) or "") is is_shared

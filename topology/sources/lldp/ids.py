@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from topology.model.ids import Id, IdKind, parse_mac
+from topology.model.ids import Id, IdKind, is_shared_mac, parse_mac
 
 _HEX_BYTES: Final = re.compile(r"[0-9a-f]{2}(?:[: -][0-9a-f]{2})*")
 _TEXT_SUBTYPES: Final = frozenset({"ifname", "ifalias", "local", "unhandled"})
@@ -83,7 +83,7 @@ def _canonical(sent: SentId) -> tuple[str, str]:
     """
     subtype, text = sent.subtype, sent.text.strip()
     if subtype == "mac" and (mac := parse_mac(text)):
-        return mac, subtype
+        return "" if is_shared_mac(mac) else mac, subtype
     if subtype == "ip" and (address := parse_usable_ip(text)):
         return address, subtype
     if subtype in _TEXT_SUBTYPES:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from topology.model.facts import PortState
+from topology.model.ids import is_shared_mac
 from topology.model.port_names import compare_names, spell_port_name
 from topology.sources.lldp_mib.ids import (
     PORT_IFNAME,
@@ -37,17 +38,6 @@ _ETHERNET_TYPES: Final = frozenset({6, 62, 69, 117})  # csmacd; fast, fast fiber
 _LAG_TYPE: Final = 161  # ieee8023adLag
 _STATES: Final = {1: PortState.UP, 2: PortState.DOWN, 6: PortState.DOWN, 7: PortState.DOWN}
 _LOCALLY_ADMINISTERED: Final = 0x02
-# The routers of a group share them: VRRP for IPv4 and IPv6, HSRP versions 1 and 2 and for IPv6,
-# GLBP, and the range that Cumulus reserves.
-_VIRTUAL_MACS: Final = (
-    "00:00:5e:00:01:",
-    "00:00:5e:00:02:",
-    "00:00:0c:07:ac:",
-    "00:00:0c:9f:f",
-    "00:05:73:a0:0",
-    "00:07:b4:",
-    "44:38:39:ff:",
-)
 _MAX_MBPS: Final = 10_000_000  # 10 Tb/s; a higher value is not a speed
 _NAME_SUBTYPES: Final = frozenset({UNKNOWN_SUBTYPE, PORT_IFNAME, PORT_LOCAL})
 
@@ -186,4 +176,4 @@ def _interface(walk: WalkColumns, index: tuple[int, ...]) -> Interface:
 def _is_unique_mac(mac: str, *, is_physical: bool) -> bool:
     """Whether a MAC address is unique to this device: gateways share those of routed interfaces."""
     is_assigned = not int(mac[:2], 16) & _LOCALLY_ADMINISTERED
-    return (is_physical or is_assigned) and not mac.startswith(_VIRTUAL_MACS)
+    return (is_physical or is_assigned) and not is_shared_mac(mac)
