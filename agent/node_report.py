@@ -79,18 +79,28 @@ def merge_device(settings: AgentSettings, all_facts: Iterable[CollectedFacts]) -
             name = port_of.get(port.name, port.name)
             known = ports.get(name)
             ports[name] = _merge_ports(known, port) if known else port._replace(name=name)
-    ids = {Id(IdKind.HOSTNAME, settings.hostname)}
-    if settings.kind is DeviceKind.HOST:
-        ids.add(Id(IdKind.NODE_NAME, settings.node_name))
     return Device(
         kind=settings.kind,
         name=settings.hostname,
-        ids=tuple(sorted(ids.union(*(facts.ids for facts in all_facts)))),
+        ids=_merge_ids(settings, all_facts),
         ports=tuple(
             port._replace(rdma_device=port.rdma_device or rdma_of_net.get(port.name))
             for port in ports.values()
         ),
     )
+
+
+def _merge_ids(settings: AgentSettings, all_facts: Sequence[CollectedFacts]) -> tuple[Id, ...]:
+    """Return the ids of this node, sorted.
+
+    lldpd may choose an address as chassis id that identifies no node; it is left out.
+    """
+    repeated = frozenset(mac for facts in all_facts for mac in facts.repeated_macs)
+    ids = {Id(IdKind.HOSTNAME, settings.hostname)}
+    if settings.kind is DeviceKind.HOST:
+        ids.add(Id(IdKind.NODE_NAME, settings.node_name))
+    ids = ids.union(*(facts.ids for facts in all_facts))
+    return tuple(sorted(id_ for id_ in ids if id_.subtype != "mac" or id_.value not in repeated))
 
 
 def _select_ports(device: Device, names: Collection[str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ one port, with the addresses of all. The InfiniBand collector reads InfiniBand i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -80,10 +80,12 @@ def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:
     if len(port_names) > MAX_PORTS:
         num = len(port_names)
         note = f"{num} interfaces, only {MAX_PORTS} kept: narrow the patterns of --interfaces"
+    excluded = frozenset(name for name in names if name not in kept)
     return CollectedFacts(
         ids=frozenset(id_ for port in ports for id_ in port.ids if id_.kind is IdKind.MAC),
         ports=ports,
-        excluded=frozenset(name for name in names if name not in kept),
+        excluded=excluded,
+        repeated_macs=frozenset(_list_repeated_macs(root, excluded)),
         port_of=frozenset((name, port) for name, port in port_of.items() if name != port),
         note=note,
     )
@@ -108,6 +110,15 @@ def _is_port(root: Sysfs, name: str, patterns: tuple[str, ...]) -> bool:
     if kind in {InterfaceKind.VIRTUAL, InterfaceKind.OTHER_BUS}:
         return any(fnmatchcase(name, pattern) for pattern in patterns)
     return kind is InterfaceKind.PORT
+
+
+def _list_repeated_macs(root: Sysfs, excluded: Iterable[str]) -> Iterator[str]:
+    """Yield the addresses of interfaces of BMCs and card processors: other nodes have the same."""
+    for name in excluded:
+        if find_kind(root, name) is InterfaceKind.OTHER_BUS:
+            mac = parse_mac(root.read(f"{_NET}/{name}/address") or "")
+            if mac:
+                yield mac
 
 
 def _find_same_ports(root: Sysfs, ports: Sequence[Port]) -> dict[str, str]:

@@ -73,6 +73,8 @@ class CollectedFacts:
     """The facts of all collectors that name the same port are joined."""
     excluded: frozenset[str] = frozenset()
     """Interfaces that are not the end of a cable; no other collector may make ports of them."""
+    repeated_macs: frozenset[str] = frozenset()
+    """Addresses of interfaces that every machine of a kind has: they identify no node."""
     port_of: frozenset[tuple[str, str]] = frozenset()
     """(interface, port) pairs of interfaces that show the port of another interface."""
     rdma_of_net: frozenset[tuple[str, str]] = frozenset()

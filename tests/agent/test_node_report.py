@@ -263,3 +263,12 @@ def test_it_stays_small_with_eight_linked_ports() -> None:
     (report,) = build_reports(SETTINGS, attempts, now=NOW)
     packed = json.dumps(render_report(report), separators=(",", ":"))
     assert len(packed) < 5 * 1024
+
+
+def test_the_address_of_a_bmc_is_no_id_although_lldpd_sends_it() -> None:
+    bmc = Id(IdKind.CHASSIS_ID, "de:ad:be:ef:00:01", "mac")
+    facts = replace(ETHERNET, repeated_macs=frozenset({bmc.value}))
+    own = Id(IdKind.CHASSIS_ID, MAC.value, "mac")
+    device = merge_device(SETTINGS, [facts, CollectedFacts(ids=frozenset({bmc, own}))])
+    assert bmc not in device.ids
+    assert own in device.ids

@@ -200,3 +200,10 @@ def test_slaves_of_a_bond_or_a_bridge_stay_ports(tmp_path: Path) -> None:
     files = pair({}, {}) | virtual("bond0", MAC) | virtual("br0", MAC)
     files |= {f"{CARD}/net/eth0/master": "->/x/net/bond0", f"{SECOND}/net/eth1/master": "->/x/br0"}
     assert len(collect(plant(tmp_path, files)).ports) == 2
+
+
+def test_it_lists_the_addresses_that_every_machine_of_a_kind_has(tmp_path: Path) -> None:
+    files = interface(USB, "enx1", "be:3a:f2:b6:05:9f") | virtual("br0", OTHER_MAC)
+    files |= interface("devices/platform/MLNXBF01:00/virtio1", "tmfifo_net0", "00:1a:ca:ff:ff:01")
+    found = collect(plant(tmp_path, files))
+    assert found.repeated_macs == {"be:3a:f2:b6:05:9f", "00:1a:ca:ff:ff:01"}
