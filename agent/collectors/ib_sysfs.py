@@ -120,13 +120,14 @@ def _pair_interfaces(root: Sysfs, ports: Iterable[RocePort]) -> Iterator[tuple[s
     """Yield each interface of this network namespace that has an RDMA device, with the device.
 
     The interface may belong to another PCI function than the device, as with erdma, whose
-    interface is a virtio device. Then the default GID names it, and is made of its address.
+    interface is a virtio device. Then the default GID names it, and is made of its address. Devices
+    of software (rxe, siw) are on no PCI function, and make no other port of an interface.
     """
     macs: dict[str, str] | None = None
     for roce in ports:
         device = roce.port.rdma_device or ""
         names = roce.interfaces
-        if not names:
+        if not names and pci_address(root, f"{INFINIBAND}/{device}/device"):
             macs = _map_addresses(root) if macs is None else macs
             named = {macs[id_.value] for id_ in roce.port.ids if id_.value in macs}
             is_here = roce.gid_interface in macs.values()

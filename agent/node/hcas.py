@@ -15,12 +15,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from agent.node.interface_kinds import is_function
+from agent.node.interface_kinds import MELLANOX, is_function
 from agent.node.sysfs import Sysfs
 
 INFINIBAND: Final = "class/infiniband"
 _MAX_DEVICES: Final = 256
-_MELLANOX: Final = "0x15b3"
 _SWITCH_MANAGEMENT: Final = "SMDL=SW_MNG"
 _MANAGEMENT_DEVICE: Final = "smi"
 
@@ -46,7 +45,7 @@ def leads_to_nvswitches(root: Sysfs, name: str) -> bool:
     """Return whether an RDMA device is a bridge to the NVSwitches; False if the VPD is unknown."""
     device = f"{INFINIBAND}/{name}/device"
     inode = root.find_inode(f"{device}/vpd")
-    if inode is None or root.read(f"{device}/vendor") != _MELLANOX:
+    if inode is None or root.read(f"{device}/vendor") != MELLANOX:
         return False
     return _has_switch_management(root.root, f"{device}/vpd", inode)
 

@@ -31,8 +31,10 @@ from enum import Enum, auto
 from typing import Final, TypeAlias
 
 from agent.node.sysfs import Sysfs
+from topology.model.ids import parse_guid
 
 _NET: Final = "class/net"
+MELLANOX: Final = "0x15b3"
 _PCI_DEVICES: Final = "bus/pci/devices"
 _NETWORK_CONTROLLER: Final = "0x02"
 _REPRESENTOR: Final = re.compile(r"(c\d+)?pf\d+")
@@ -87,16 +89,19 @@ def is_function(root: Sysfs, device: str) -> bool:
 def list_port_keys(root: Sysfs, name: str) -> Iterator[PortKey]:
     """Yield what an interface has in common with the others of its port; nothing if unknown."""
     base = f"{_NET}/{name}"
-    port_id = root.read(f"{base}/phys_port_id")
-    if port_id:
+    port_id, label, switch = (
+        root.read(f"{base}/{file}") or ""
+        for file in ("phys_port_id", "phys_port_name", "phys_switch_id")
+    )
+    if port_id.strip("0"):
         yield "port", port_id
-    label = root.read(f"{base}/phys_port_name")
-    switch = root.read(f"{base}/phys_switch_id")
-    if label and switch:
+    if label and switch.strip("0"):
         yield "switch", switch, label
+    if not label or root.read(f"{base}/device/vendor") != MELLANOX:
+        return
     for rdma in root.list_names(f"{base}/device/infiniband"):
-        image = root.read(f"{base}/device/infiniband/{rdma}/sys_image_guid")
-        if label and image:
+        image = parse_guid(root.read(f"{base}/device/infiniband/{rdma}/sys_image_guid") or "")
+        if image:
             yield "image", image, label
 
 

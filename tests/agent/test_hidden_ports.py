@@ -262,3 +262,20 @@ def test_an_rdma_device_of_another_function_finds_its_interface(
     ports = {port.name: port.rdma_device for port in node.round(*EARLIER).ports}
     assert ports["eth0"] == "erdma_0"
     assert ports.keys() == {"eth0", "eno1"}
+
+
+def test_software_makes_no_rdma_port_of_an_interface(node: Node) -> None:
+    gid = "fe80:0000:0000:0000:bace:f6ff:fe00:0002"
+    base = "devices/virtual/infiniband/rxe0"
+    plant(
+        node.root,
+        {
+            "class/infiniband/rxe0": f"->../../{base}",
+            f"{base}/ports/1/link_layer": "Ethernet",
+            f"{base}/ports/1/state": "4: ACTIVE",
+            f"{base}/ports/1/gids/0": gid,
+            f"{base}/ports/1/gid_attrs/ndevs/0": "eno1",
+        },
+    )
+    ports = {port.name: port.rdma_device for port in node.round(*EARLIER).ports}
+    assert ports == {"eth0": "mlx5_0", "eno1": None}

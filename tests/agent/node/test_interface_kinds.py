@@ -107,6 +107,8 @@ def test_a_pattern_makes_a_port_of_a_usb_card(tmp_path: Path) -> None:
     assert [port.name for port in found.ports] == ["enx1"]
 
 
+IMAGE, OTHER_IMAGE = "1c34:da03:0000:0001", "1c34:da03:0000:0002"
+NO_IMAGE = "0000:0000:0000:0000"
 SECOND = "devices/pci0002:00/0002:00:01.0/0002:03:00.0"
 
 
@@ -115,6 +117,7 @@ def pair(first: dict[str, str], second: dict[str, str], **devices: str) -> dict[
     files = interface(CARD, "eth0", MAC, **first) | interface(SECOND, "eth1", OTHER_MAC, **second)
     for (name, image), place in zip(devices.items(), (CARD, SECOND), strict=False):
         files[f"{place}/infiniband/{name}/sys_image_guid"] = image
+        files[f"{place}/vendor"] = "0x15b3"
     return files
 
 
@@ -140,19 +143,35 @@ def pair(first: dict[str, str], second: dict[str, str], **devices: str) -> dict[
         pytest.param(pair(*[{"phys_switch_id": "s"}] * 2), ["eth0", "eth1"], id="no port names"),
         pytest.param(pair(*[{"phys_port_name": "p0"}] * 2), ["eth0", "eth1"], id="no card"),
         pytest.param(
-            pair(*[{"phys_port_name": "p0"}] * 2, mlx5_0="1c34:da03", mlx5_1="1c34:da03"),
+            pair(*[{"phys_port_name": "p0"}] * 2, mlx5_0=IMAGE, mlx5_1=IMAGE),
             ["eth0"],
             id="Socket Direct: one port name, one system image",
         ),
         pytest.param(
-            pair({"phys_port_name": "p0"}, {"phys_port_name": "p1"}, mlx5_0="1c", mlx5_1="1c"),
+            pair({"phys_port_name": "p0"}, {"phys_port_name": "p1"}, mlx5_0=IMAGE, mlx5_1=IMAGE),
             ["eth0", "eth1"],
             id="a card with two ports",
         ),
         pytest.param(
-            pair(*[{"phys_port_name": "p0"}] * 2, mlx5_0="1c", mlx5_1="2d"),
+            pair(*[{"phys_port_name": "p0"}] * 2, mlx5_0=IMAGE, mlx5_1=OTHER_IMAGE),
             ["eth0", "eth1"],
             id="two cards",
+        ),
+        pytest.param(
+            pair(*[{"phys_port_name": "p0"}] * 2, irdma0=NO_IMAGE, irdma1=NO_IMAGE),
+            ["eth0", "eth1"],
+            id="two cards without a system image",
+        ),
+        pytest.param(
+            pair(*[{"phys_port_name": "p0"}] * 2, irdma0=IMAGE, irdma1=IMAGE)
+            | {f"{place}/vendor": "0x8086" for place in (CARD, SECOND)},
+            ["eth0", "eth1"],
+            id="two cards of another maker",
+        ),
+        pytest.param(
+            pair(*[{"phys_port_id": "00", "phys_switch_id": "00", "phys_port_name": "p0"}] * 2),
+            ["eth0", "eth1"],
+            id="ids of zeros",
         ),
         pytest.param(
             pair({"phys_port_id": "a1", "carrier": "0"}, {"phys_port_id": "a1"}),
