@@ -120,8 +120,8 @@ class HistoryWriter:
                     _insert_generation(database, generation.tree, generation.at_s)
                 database.executemany("INSERT INTO findings VALUES (?, ?, ?, ?)", _list_rows(lives))
 
-    def read_last_tree(self) -> TopologyTree | None:
-        """Return the tree of the last generation; None if there is none.
+    def read_last(self) -> tuple[TopologyTree, tuple[Finding, ...]] | None:
+        """Return the tree and the findings of the last generation; None if there is none.
 
         Raises:
             StoreError: the file cannot be read.
@@ -130,7 +130,7 @@ class HistoryWriter:
             return None
         with open_history(self._file) as history:
             newest = history.read_generations(limit=1)
-            return newest[0].tree if newest else None
+            return (newest[0].tree, history.read_findings()) if newest else None
 
     def close(self) -> None:
         """Close the file; data is safe without it."""

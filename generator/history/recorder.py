@@ -33,6 +33,14 @@ class HistoryRecorder:
         self._problem = ""
         self._has_read = False
 
+    def read_last(self) -> tuple[TopologyTree, tuple[Finding, ...]] | tuple[()]:
+        """Return the tree and the findings of the last record; nothing if none can be read."""
+        try:
+            return self._writer.read_last() or ()
+        except StoreError as error:
+            log.warning("history not read", extra={"error": str(error)})
+            return ()
+
     def record(self, tree: TopologyTree | None, findings: tuple[Finding, ...]) -> None:
         """Record a round. An unknown tree says nothing about the fabric, so nothing is recorded."""
         if tree is None:
@@ -53,7 +61,8 @@ class HistoryRecorder:
 
     def _record(self, tree: TopologyTree, findings: tuple[Finding, ...]) -> None:
         if not self._has_read:
-            self._tree, self._has_read = self._writer.read_last_tree(), True
+            last_record = self._writer.read_last()
+            self._tree, self._has_read = last_record[0] if last_record else None, True
         last = self._tree
         has_new_tree = last is None or (last is not tree and bool(compare_trees(last, tree)))
         faults = frozenset(map(build_fault_key, findings))

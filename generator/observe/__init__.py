@@ -12,6 +12,7 @@
 - `unmatched_nodes`: listed nodes without a host beside hosts without a node. Pure.
 - `unknown_settings`: wrong settings in the Fabric object without a last good value. Pure.
 - `cut_inputs`: what may be concluded from inputs whose end is missing. Pure.
+- `known_switches`: switches of earlier generations that are gone. Pure.
 - `domain_size`: domains that are too large for one HyperNode. Pure.
 - `sweep_election`: which node sweeps each InfiniBand subnet. Pure.
 

@@ -13,6 +13,7 @@ _NEEDS_WHOLE_INPUT: Final = frozenset(
         FindingKind.ONE_SIDED_LINK,
         FindingKind.SWAPPED_CABLE,
         FindingKind.WRONG_RAIL,
+        FindingKind.LOST_SWITCH,
         FindingKind.MISSING_LINK,
         FindingKind.SLOW_LINK,
         FindingKind.DOWN_PORT,

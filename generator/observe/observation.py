@@ -13,6 +13,7 @@ from generator.observe.cut_inputs import describe_cuts, withhold_findings
 from generator.observe.domain_size import LargeDomain, derive_size_findings, find_large_domains
 from generator.observe.freshness import derive_report_findings
 from generator.observe.inventory_findings import describe_lost_entries
+from generator.observe.known_switches import KnownSwitches
 from generator.observe.port_findings import HostPortCache, derive_port_findings
 from generator.observe.unknown_settings import derive_setting_findings, describe_settings
 from generator.observe.unmatched_nodes import derive_unmatched_nodes
@@ -27,7 +28,7 @@ from topology.incremental.incremental_tree import (
     update_tree_state,
 )
 from topology.model.claims import Claim, Key, PreviousOwners, SweptClaims
-from topology.model.facts import Finding, sort_findings
+from topology.model.facts import Finding, FindingKind, sort_findings
 from topology.model.tree import TopologyTree
 from topology.planes.plane import PlaneSplit
 
@@ -88,12 +89,16 @@ def observe(
 class ObservationCache:
     """The state of the last observation, so that only changed inputs are evaluated again."""
 
-    def __init__(self, *, has_updates: bool = True) -> None:
+    def __init__(
+        self, *, has_updates: bool = True, known_switches: KnownSwitches | None = None
+    ) -> None:
         """Start without a state.
 
         Args:
             has_updates: whether further inputs follow; a single answer needs less work.
+            known_switches: those of earlier generations; None: there are none.
         """
+        self._known_switches = known_switches or KnownSwitches()
         self._has_updates = has_updates
         self.known: TreeState | None = None
         self.port_cache = HostPortCache()
@@ -130,6 +135,20 @@ class ObservationCache:
             )
         self.known = known
         return known
+
+    def list_findings(self, state: TreeState) -> Iterable[Finding]:
+        """Return the findings about the tree and its cables, lost switches by their names."""
+        findings = state.inference_state.inference.findings
+        if not self._has_updates:
+            return findings
+        unnamed = [row for row in findings if row.kind is FindingKind.LOST_SWITCH]
+        lost = self._known_switches.update(
+            state.fabric,
+            state.plane,
+            unnamed,
+            keeps_switches=state.scope is not RebuildScope.WHOLE,
+        )
+        return [*(row for row in findings if row.kind is not FindingKind.LOST_SWITCH), *lost]
 
     def find_owners(self, known: TreeState) -> PreviousOwners:
         """Return the owner of each id; the previous result if only cables changed."""
@@ -171,7 +190,7 @@ def observe_fabric(
         state.fabric, state.plane, inputs.reports, memory=memory.port_cache
     )
     findings: Iterable[Finding] = [
-        *inference.findings,
+        *memory.list_findings(state),
         *port_findings,
         *inputs.findings,
         *derive_setting_findings(inputs.unknown_settings),

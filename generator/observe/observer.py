@@ -13,6 +13,7 @@ from generator.ingest.named_sweepers import EVERY_SWEEPER, NamedSweepers
 from generator.ingest.sweep_choice import UsedSweep
 from generator.objects.inventory import Inventory
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec
+from generator.observe.known_switches import KnownSwitches
 from generator.observe.observation import Observation, ObservationCache, observe_fabric
 from topology.model.errors import ParseError
 from topology.model.fabric import Fabric
@@ -35,8 +36,8 @@ class TreeInputs(NamedTuple):
 class FabricObserver:
     """Holds the last observation and renews it when the inputs change."""
 
-    def __init__(self) -> None:
-        """Start without an observation."""
+    def __init__(self, known_switches: KnownSwitches | None = None) -> None:
+        """Start without an observation, but with the switches that a history knows."""
         self.observation: Observation | None = None
         """None if no report is usable."""
         self.problems: tuple[ParseError, ...] = ()
@@ -48,7 +49,7 @@ class FabricObserver:
         self.sweep_findings: tuple[Finding, ...] = ()
         """Those about sweeps, also if there is no observation."""
         self._claim_builder = ClaimBuilder()
-        self._cache = ObservationCache()
+        self._cache = ObservationCache(known_switches=known_switches)
         self._last_facts: object = None
         self._num_ahead = 0
         """The number of sweeps that are dated ahead of our clock."""

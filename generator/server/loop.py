@@ -28,6 +28,7 @@ from generator.observe.freshness import (
     derive_report_findings,
     derive_unready_findings,
 )
+from generator.observe.known_switches import KnownSwitches
 from generator.observe.observation import Observation
 from generator.observe.observer import FabricObserver, TreeInputs, explain_unknown
 from generator.outputs.hypernode import HyperNode
@@ -87,6 +88,8 @@ class LoopConfig:
     """Writes the outputs other than HyperNodes; None: there are none."""
     latest: Callable[[], datetime] | None = None
     """The latest time that may be right after a jump: later sweeps are ignored. None: now."""
+    known_switches: KnownSwitches | None = None
+    """Those of the history; None: there is none."""
 
 
 class PublishSnapshot(Protocol):
@@ -120,7 +123,7 @@ class ReconcileLoop:
             has_agent_tokens=store.has_agent_tokens,
         )
         self._writer = HyperNodeWriter(store, now=now, settings=writing)
-        self._observer = FabricObserver()
+        self._observer = FabricObserver(config.known_switches)
         self._listeners = (RoundLog().on_round, *config.round_listeners)
         self._outputs = OutputRound(config.publisher)
         self._previous = PreviousTree()

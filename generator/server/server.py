@@ -20,6 +20,7 @@ from generator.history import history_file
 from generator.history.history_file import HistoryWriter
 from generator.history.recorder import HistoryRecorder
 from generator.objects.pods import BoundPod
+from generator.observe.known_switches import KnownSwitches
 from generator.outputs.formats import DEFAULT_NAMESPACE
 from generator.placement.cluster.snapshot import Snapshot
 from generator.publish.folder import FolderPublisher
@@ -224,6 +225,7 @@ class GeneratorServer:
                     *((self._page.document.on_round,) if self._page else ()),
                 ),
                 publisher=backend.publisher,
+                known_switches=KnownSwitches(*self._history.read_last()) if self._history else None,
             )
             loop = ReconcileLoop(backend.store, config, publish=publish)
             self._loop = loop

@@ -18,6 +18,7 @@ from topology.findings.finding_causes import (
     SEVERITY_RANK,
     describe_evidence,
     drop_consequences,
+    find_explanations,
     group_by_cause,
 )
 from topology.model.errors import show
@@ -129,8 +130,8 @@ class _ListedFinding(NamedTuple):
 
     finding: Finding
     cause: int
-    """Its cause by place in the list: for a cause itself, for a missing link that a port explains
-    the finding that the port is down."""
+    """Its cause by place in the list: itself for a cause, and for what follows from a finding, such
+    as a missing link at a port that is down, this finding."""
     evidence: str
     """For a cause: what else was found of it."""
 
@@ -138,22 +139,16 @@ class _ListedFinding(NamedTuple):
 def _list_by_cause(findings: Sequence[Finding], hosts: Collection[str]) -> list[_ListedFinding]:
     """Return the findings, the most severe first, each cause before what else was found of it."""
     ordered = sorted(findings, key=lambda finding: SEVERITY_RANK[finding.severity])
-    independent = drop_consequences(ordered)
     rows: list[_ListedFinding] = []
-    for group in group_by_cause(independent, hosts):
+    for group in group_by_cause(drop_consequences(ordered), hosts):
         cause = len(rows)
         rows.append(_ListedFinding(group[0], cause, show(describe_evidence(group), _MAX_MESSAGE)))
         rows += [_ListedFinding(finding, cause, "") for finding in group[1:]]
-    down = {
-        PortName(row.finding.device, row.finding.port or ""): place
-        for place, row in enumerate(rows)
-        if row.finding.kind is FindingKind.DOWN_PORT
-    }
-    kept = set(map(id, independent))
-    for finding in ordered:
-        if id(finding) not in kept:
-            cause = next(down[end] for end in finding.ports if end in down)
-            rows.append(_ListedFinding(finding, cause, ""))
+    place_of = {id(row.finding): place for place, row in enumerate(rows)}
+    rows += [
+        _ListedFinding(ordered[number], place_of[id(ordered[cause])], "")
+        for number, cause in find_explanations(ordered).items()
+    ]
     return rows
 
 
@@ -233,14 +228,14 @@ def _list_exchanges(
 
 
 def _list_absent(findings: Sequence[Finding], devices: _Devices) -> list[list[int]]:
-    """Return the two devices and the finding of each missing link with known ends."""
+    """Return the two devices and the finding of each absent cable; the second is -1 if unknown."""
     rows = []
     for number, finding in enumerate(findings):
-        ends = [devices.number_by_name.get(port.device) for port in finding.ports]
-        if finding.kind is not FindingKind.MISSING_LINK or len(ends) != _ENDS_OF_A_CABLE:
-            continue
-        if ends[0] is not None and ends[1] is not None:
-            rows.append([ends[0], ends[1], number])
+        if finding.kind is FindingKind.MISSING_LINK:
+            known = dict.fromkeys(devices.number_by_name.get(end.device) for end in finding.ports)
+            ends = [device for device in known if device is not None]
+            if len(ends) == _ENDS_OF_A_CABLE:
+                rows.append([*ends, number])
     return rows
 
 

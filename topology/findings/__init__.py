@@ -5,8 +5,10 @@ Nothing here changes the tree. A finding names its ports and says what a person 
 finding_causes: findings by their cause, with what follows from it
 group_columns: the groups of devices as arrays
 kind_descriptions: the meaning of each kind of finding, and the advice
+lost_switches: switches that are gone
 missing_links: cables that symmetry expects and that are absent
 one_sided_links: links that only one end reports
+port_cohorts: devices below the same switches, and the ports that they use
 silences: findings that a person silenced until a date
 slow_links: links slower than their peers
 split_domains: domains that may be parts of one

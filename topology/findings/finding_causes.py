@@ -6,16 +6,18 @@ one host with three dead ports, is one thing to look at.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from topology.model.errors import list_some, show
-from topology.model.facts import Finding, FindingKind, Severity
+from topology.model.facts import Finding, FindingKind, PortName, Severity
 
 SEVERITY_RANK: Final = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 _MAX_EVIDENCE: Final = 4
-_OF_SEVERAL_DEVICES: Final = frozenset({FindingKind.SWAPPED_CABLE, FindingKind.WRONG_RAIL})
-"""Plugs of two devices are exchanged; each pair is a cause of its own."""
+_OF_SEVERAL_DEVICES: Final = frozenset(
+    {FindingKind.LOST_SWITCH, FindingKind.SWAPPED_CABLE, FindingKind.WRONG_RAIL}
+)
+"""Each of them is a cause of its own, whatever device is its subject."""
 _UNHEARD: Final = frozenset(
     {FindingKind.SILENT_NODE, FindingKind.STALE_REPORT, FindingKind.UNUSABLE_REPORT}
 )
@@ -24,15 +26,18 @@ _CAUSES_FIRST: Final = {
     kind: rank
     for rank, kind in enumerate(
         (
-            *(FindingKind.UNUSABLE_REPORT, FindingKind.SILENT_NODE, FindingKind.STALE_REPORT),
+            FindingKind.LOST_SWITCH,
+            *(FindingKind.UNUSABLE_REPORT, FindingKind.SILENT_NODE),  # all else is what others saw
+            *(FindingKind.DOWN_PORT, FindingKind.FLAPPING_LINK, FindingKind.SLOW_LINK),
             *(FindingKind.DUPLICATE_NAME, FindingKind.DUPLICATE_ID, FindingKind.UNRESOLVED_HOST),
-            *(FindingKind.HOST_ON_SPINE, FindingKind.DOWN_PORT, FindingKind.FLAPPING_LINK),
-            *(FindingKind.SLOW_LINK, FindingKind.NO_LLDP, FindingKind.ONE_SIDED_LINK),
-            FindingKind.MISSING_LINK,
+            *(FindingKind.HOST_ON_SPINE, FindingKind.NO_LLDP, FindingKind.MISSING_LINK),
+            *(FindingKind.ONE_SIDED_LINK, FindingKind.STALE_REPORT),  # never a reason for others
         )
     )
 }
-"""Of the findings about one host, the first one is the cause; the others are its evidence."""
+"""Of the findings about one host, the first one is the cause; the others are its evidence. Kinds
+that are not listed come between the last two rows: a report that is old never hides a fault."""
+_LAST: Final = _CAUSES_FIRST[FindingKind.ONE_SIDED_LINK] - 0.5
 
 
 def group_by_cause(
@@ -62,19 +67,44 @@ def describe_evidence(group: Sequence[Finding]) -> str:
 
 
 def drop_consequences(findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings without missing links that a port that is down explains."""
+    """Return the findings without those that `find_explanations` explains."""
     findings = list(findings)
-    down = {(row.device, row.port) for row in findings if row.kind is FindingKind.DOWN_PORT}
-    return [row for row in findings if not _is_explained(row, down)]
+    explained = find_explanations(findings)
+    return [row for number, row in enumerate(findings) if number not in explained]
 
 
-def _is_explained(finding: Finding, down: Collection[tuple[str, str | None]]) -> bool:
-    """Return whether a missing link is between ports of which one is down."""
-    if finding.kind is not FindingKind.MISSING_LINK or not finding.ports:
-        return False
-    are_down = [(end.device, end.port) in down for end in finding.ports]
-    is_cable = len({end.device for end in finding.ports}) > 1
-    return any(are_down) if is_cable else all(are_down)
+def find_explanations(findings: Sequence[Finding]) -> dict[int, int]:
+    """Return the findings that follow from another one, and the number of that one.
+
+    A lost switch explains the ports that are down and the links that are missing there; a port that
+    is down explains its missing link.
+    """
+    lost: dict[PortName, int] = {}
+    down: dict[PortName, int] = {}
+    for number, row in enumerate(findings):
+        if row.kind is FindingKind.LOST_SWITCH:
+            lost.update(dict.fromkeys(row.ports, number))
+        elif row.kind is FindingKind.DOWN_PORT:
+            down[PortName(row.device, row.port or "")] = number
+    explained: dict[int, int] = {}
+    for number, row in enumerate(findings):
+        if row.kind is FindingKind.MISSING_LINK:
+            cause = _find_cause(row.ports, lost)
+            cause = _find_cause(row.ports, down) if cause is None else cause
+        elif row.kind is FindingKind.DOWN_PORT:
+            cause = lost.get(PortName(row.device, row.port or ""))
+        else:
+            continue
+        if cause is not None:
+            explained[number] = explained.get(cause, cause)
+    return explained
+
+
+def _find_cause(ports: Sequence[PortName], causes: Mapping[PortName, int]) -> int | None:
+    """Return what explains a missing link: of a cable either end, else all ports."""
+    found = [causes[end] for end in ports if end in causes]
+    is_cable = len({end.device for end in ports}) > 1
+    return found[0] if found and (is_cable or len(found) == len(ports)) else None
 
 
 def _find_host(finding: Finding, hosts: Collection[str], unheard: Collection[str]) -> str | None:
@@ -89,9 +119,8 @@ def _find_host(finding: Finding, hosts: Collection[str], unheard: Collection[str
     return None
 
 
-def _rank(finding: Finding) -> tuple[int, int]:
-    rank = _CAUSES_FIRST.get(finding.kind, len(_CAUSES_FIRST))
-    return SEVERITY_RANK[finding.severity], rank
+def _rank(finding: Finding) -> tuple[int, float]:
+    return SEVERITY_RANK[finding.severity], _CAUSES_FIRST.get(finding.kind, _LAST)
 
 
 def _show_place(finding: Finding, cause: Finding) -> str:

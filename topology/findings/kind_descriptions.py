@@ -39,6 +39,14 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
             "A NIC is on the leaf of another rail, or a host has two cables to one leaf.",
             "Exchange or move the plugs that the finding names.",
         ),
+        FindingKind.LOST_SWITCH: KindDescription(
+            "error",
+            "A switch is gone with all of its cables. The finding names the switch if Toponaut saw "
+            "it before, else the ports of its neighbors: all of them have no link there, and "
+            "[their peers have](findings.md#switches-that-are-gone).",
+            "Check the power of the switch and its management port. If it was removed on purpose, "
+            "[silence the finding](cabling.md#silence-what-you-know).",
+        ),
         FindingKind.MISSING_LINK: KindDescription(
             "warning",
             "A device has fewer cables than its peers, and a report of either end would show "

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from topology.findings.lost_switches import find_lost_switches
 from topology.findings.one_sided_links import find_one_sided_links
 from topology.findings.slow_links import find_slow_links
 from topology.findings.swapped_cables import find_asymmetries
@@ -163,13 +164,16 @@ class _InferenceUpdater:
             previous=self.previous,
         )
         links, rates = last.findings.links, last.findings.rates
+        switches = last.findings.switches
         if not self.changed_plane.keeps_links:
+            switches = frozenset(find_lost_switches(fabric, plane, grouping))
             links = frozenset(find_one_sided_links(fabric))
             rates = frozenset(find_slow_links(fabric, plane, grouping))
         local = last.findings.tree - _domain_findings(last)
         findings = FindingsBySource(
             links=links,
             symmetry=symmetry,
+            switches=switches,
             rates=rates,
             tree=local | _domain_findings(updated),
             tiers=tiers,

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from topology.findings.lost_switches import find_lost_switches
 from topology.findings.one_sided_links import find_one_sided_links
 from topology.findings.slow_links import find_slow_links
 from topology.findings.swapped_cables import find_asymmetries
@@ -108,6 +109,7 @@ class FindingsBySource(NamedTuple):
 
     links: frozenset[Finding] = frozenset()
     symmetry: frozenset[Finding] = frozenset()
+    switches: frozenset[Finding] = frozenset()
     rates: frozenset[Finding] = frozenset()
     tree: frozenset[Finding] = frozenset()
     tiers: frozenset[Finding] = frozenset()
@@ -191,6 +193,7 @@ def _collect_findings(state: InferenceState) -> FindingsBySource:
         symmetry=frozenset(
             find_asymmetries(fabric, plane, grouping=grouping, domain_links=domain_links)
         ),
+        switches=frozenset(find_lost_switches(fabric, plane, grouping)),
         rates=frozenset(find_slow_links(fabric, plane, grouping)),
         tree=frozenset(
             find_tree_problems(fabric, plane, ranks=ranks, grouping=grouping, tree=state.tree)

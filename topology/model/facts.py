@@ -155,6 +155,7 @@ class FindingKind(StrEnum):
     ONE_SIDED_LINK = "one-sided-link"
     SWAPPED_CABLE = "swapped-cable"
     WRONG_RAIL = "wrong-rail"
+    LOST_SWITCH = "lost-switch"
     MISSING_LINK = "missing-link"
     HOST_ON_SPINE = "host-on-spine"
     AUX_SWITCH = "aux-switch"

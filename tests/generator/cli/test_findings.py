@@ -107,7 +107,7 @@ def test_a_missing_link_of_a_port_that_is_down_is_not_a_row_of_its_own(
     ]
     assert following
     text, wide = run("findings", *damaged).out, run("findings", *damaged, "-o", "wide").out
-    note = f"; {len(following)} follow from a port that is down (-o wide prints each)"
+    note = f"; {len(following)} follow from another one (-o wide prints each)"
     assert text.splitlines()[-1].endswith(note)
     assert "follow from" not in wide
     assert all(row["message"] in wide and row["message"] not in text for row in following)

@@ -56,7 +56,9 @@ def test_a_new_file_continues_the_history_of_the_backup(tmp_path: Path) -> None:
     file = tmp_path / "history.sqlite"
     writer = HistoryWriter(file)
     writer.restore(BACKUP.generations, BACKUP.lives)
-    assert writer.read_last_tree() == AFTER
+    last = writer.read_last()
+    assert last is not None
+    assert last[0] == AFTER
     writer.record(BEFORE, [finding_of("lasting")], NOW_S)
     writer.close()
     with open_history(file) as history:

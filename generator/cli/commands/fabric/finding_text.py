@@ -51,7 +51,7 @@ def render_findings_text(
     total = _render_total(active, len(split.silenced))
     num_hidden = len(active) - sum(map(len, causes))
     if num_hidden:
-        total += f"; {num_hidden} follow from a port that is down (-o wide prints each)"
+        total += f"; {num_hidden} follow from another one (-o wide prints each)"
     return "\n".join([*summary, render_table(_HEADER, rows), total])
 
 

@@ -1,0 +1,170 @@
+"""Switches that earlier generations had: which of them are gone, by name. Pure.
+
+A switch is gone if no port of it has a link, and most of the devices that it was cabled to are
+still there, with the ports free. A switch whose ports are used again was replaced, and one that is
+gone together with its neighbors was taken down.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topology.findings.lost_switches import fold_devices
+from topology.findings.usual_ports import LinkedPorts
+from topology.model.fabric import Fabric, columns_of
+from topology.model.fabric_columns import name_codes
+from topology.model.facts import Finding, FindingKind, PortName, Severity
+from topology.model.tree import TopologyTree
+from topology.planes.plane import Plane
+
+_NO_TREE: Final = TopologyTree("", (), (), ())
+
+
+class _Cables(NamedTuple):
+    """The cables of the switches of a plane, without the rest of its fabric."""
+
+    devices: Sequence[str]
+    switches: Collection[str]
+    ends: NDArray[np.int32]
+    """Three rows, one entry per end at a switch: the switch, and the device and port code at the
+    other end."""
+    ports: Sequence[str]
+    """The names of ports by code."""
+
+    def list_ends(self, switches: Collection[str]) -> Mapping[str, list[PortName]]:
+        """Return the ports that switches were cabled to."""
+        is_asked = np.array([name in switches for name in self.devices], np.bool_)
+        found: dict[str, list[PortName]] = defaultdict(list)
+        for switch, device, port in self.ends[:, is_asked[self.ends[0]]].T.tolist():
+            found[self.devices[switch]].append(PortName(self.devices[device], self.ports[port]))
+        return found
+
+
+class KnownSwitches:
+    """The switches of the last generation, and those that were lost before it."""
+
+    def __init__(self, tree: TopologyTree = _NO_TREE, findings: Iterable[Finding] = ()) -> None:
+        """Begin with the history of another process.
+
+        Args:
+            tree: of the last generation.
+            findings: those that existed then.
+        """
+        self._tree = tree
+        self._cables: _Cables | None = None
+        self._lost: Mapping[str, Sequence[PortName]] = {
+            finding.device: finding.ports
+            for finding in findings
+            if finding.kind is FindingKind.LOST_SWITCH and finding.port is None
+        }
+
+    def update(
+        self, fabric: Fabric, plane: Plane, unnamed: Sequence[Finding], *, keeps_switches: bool
+    ) -> tuple[Finding, ...]:
+        """Return the lost switches of a new generation, and remember its switches.
+
+        Args:
+            fabric: the new fabric.
+            plane: the plane of the tree.
+            unnamed: the lost switches that symmetry shows.
+            keeps_switches: whether all cables of switches, but those of hosts, are as before.
+        """
+        present = _Present(fabric)
+        known = self._list_known(unnamed)
+        gone = {name: known[name] for name in known if name not in present.switches}
+        if 2 * len(gone) > len(known):  # another input, and not a loss
+            gone = {}
+        lost = {name: present.list_free(ends) for name, ends in {**gone, **self._lost}.items()}
+        self._lost = {
+            name: ends for name, ends in lost.items() if ends and name not in present.switches
+        }
+        if self._cables is None or not keeps_switches:
+            self._cables, self._tree = _copy_cables(fabric, plane), _NO_TREE
+        named = {end for ends in self._lost.values() for end in ends if end.port}
+        return (
+            *(_build_finding(name, ends) for name, ends in sorted(self._lost.items())),
+            *(finding for finding in unnamed if named.isdisjoint(finding.ports)),
+        )
+
+    def _list_known(self, unnamed: Sequence[Finding]) -> Mapping[str, Sequence[PortName]]:
+        """Return the ports that each known switch was cabled to."""
+        if self._cables is not None:
+            return self._cables.list_ends(self._cables.switches)
+        return _guess_ends(self._tree, unnamed)
+
+
+class _Present:
+    """What is in a fabric."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        columns = columns_of(fabric)
+        linked = np.concatenate([columns.links.a, columns.links.b])
+        devices = np.unique(columns.port_devices[linked])
+        self.switches = frozenset(columns.names[device] for device in devices.tolist())
+        """Devices with links."""
+        self._number_by_name = {name: number for number, name in enumerate(columns.names)}
+        self._linked = LinkedPorts(fabric)
+
+    def list_free(self, ends: Sequence[PortName]) -> tuple[PortName, ...]:
+        """Return which of the ports are free; none if most devices are gone or ports are used."""
+        numbers = self._number_by_name
+        devices = {end.device for end in ends}
+        there = [end for end in ends if end.device in numbers]
+        if 2 * len(devices & numbers.keys()) < len(devices):
+            return ()
+        free = [
+            end for end in there if end.port not in self._linked.list_names(numbers[end.device])
+        ]
+        return tuple(free) if 2 * len(free) >= len(there) else ()
+
+
+def _copy_cables(fabric: Fabric, plane: Plane) -> _Cables:
+    columns = columns_of(fabric)
+    hosts, switches = plane.host_edges.columns, plane.switch_edges.columns
+    near = np.concatenate([hosts.b, switches.a, switches.b])
+    far = np.concatenate([hosts.a, switches.b, switches.a])
+    codes, texts = name_codes(
+        columns.port_names, np.concatenate([hosts.a_port, switches.b_port, switches.a_port])
+    )
+    return _Cables(
+        tuple(map(str, columns.names)),
+        frozenset(str(columns.names[switch]) for switch in plane.switches),
+        np.stack((near, far, codes)).astype(np.int32),
+        tuple(map(str, texts)),
+    )
+
+
+def _guess_ends(tree: TopologyTree, unnamed: Sequence[Finding]) -> Mapping[str, Sequence[PortName]]:
+    """Return for each switch of a tree the devices below its domain, without their ports.
+
+    A tree has no cables. If symmetry shows one lost switch in a domain, its ports count.
+    """
+    known: dict[str, Sequence[PortName]] = {}
+    for domain in tree.domains:
+        below = {*domain.nodes}
+        for child in domain.children:
+            below.update(tree.domains[child].switches)
+        shown = [row for row in unnamed if row.ports and row.device in below]
+        ends = shown[0].ports if len(shown) == 1 else [PortName(name, "") for name in sorted(below)]
+        known.update(dict.fromkeys(domain.switches, tuple(ends)))
+    return known
+
+
+def _build_finding(name: str, ends: Sequence[PortName]) -> Finding:
+    devices = list(dict.fromkeys(end.device for end in ends))
+    return Finding(
+        kind=FindingKind.LOST_SWITCH,
+        device=name,
+        port=None,
+        severity=Severity.ERROR,
+        message=(
+            f"{name} is gone, and with it the cables to {fold_devices(devices)} ({len(devices)} "
+            "devices). Check its power. If it was removed on purpose, silence this finding."
+        ),
+        ports=tuple(ends),
+    )

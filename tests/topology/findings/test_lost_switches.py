@@ -1,0 +1,119 @@
+"""A switch that is gone is one finding, and a whole fabric has none.
+
+Symmetry decides if another pod, plane or set of switches has the cables that are gone, or if their
+ports are between ports in use. Where all leaves are cabled to the same spines, the first and the
+last spine leave no trace: the fabric looks as if it was built with one spine less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tests.effort import examples
+from tests.topology.lost_switches import (
+    FABRICS,
+    LARGE,
+    Fabric,
+    find_lost,
+    list_neighbors,
+    list_positions,
+    name,
+)
+from topology.model.errors import ConfigError
+from topology.model.facts import Medium
+from topology.synthetic import FabricKind, FaultSpec, SyntheticSpec, build_wiring
+
+
+def check_losses(fabric: Fabric) -> None:
+    wiring = build_wiring(fabric.spec)
+    assert find_lost(wiring) == []
+    assert find_lost(wiring, wiring.hosts[len(wiring.hosts) // 2].name) == []
+    for rank, switch, is_at_end in list_positions(wiring):
+        found = find_lost(wiring, switch)
+        if fabric.is_one_pod and rank > 1 and is_at_end:
+            assert found == [], switch
+            continue
+        assert len(found) == 1, switch
+        neighbors, named = list_neighbors(wiring, switch), {end.device for end in found[0].ports}
+        assert named <= neighbors, switch
+        assert 2 * len(named) >= len(neighbors), switch
+
+
+@pytest.mark.parametrize("fabric", FABRICS, ids=name)
+def test_a_lost_switch_is_one_finding_that_names_its_neighbors(fabric: Fabric) -> None:
+    check_losses(fabric)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fabric", LARGE, ids=name)
+def test_a_lost_switch_of_a_large_fabric_is_one_finding(fabric: Fabric) -> None:
+    check_losses(fabric)
+
+
+@pytest.mark.parametrize(
+    ("spec", "lost"),
+    [
+        pytest.param(
+            SyntheticSpec(FabricKind.RAIL, 96, rails=4, radix=16),
+            ("spine-p01-02", "spine-p03-05"),
+            id="spines of two pods",
+        ),
+        pytest.param(
+            SyntheticSpec(FabricKind.DUAL_PLANE, 128, rails=4),
+            ("leaf-g01-a-r1", "spine-b-03"),
+            id="a leaf and a spine of another plane",
+        ),
+    ],
+)
+def test_several_lost_switches_are_as_many_findings(
+    spec: SyntheticSpec, lost: Sequence[str]
+) -> None:
+    assert len(find_lost(build_wiring(spec), *lost)) == len(lost)
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        pytest.param(FaultSpec(lose_links=0.01), id="few lost cables"),
+        pytest.param(FaultSpec(lose_links=0.1), id="many lost cables"),
+        pytest.param(FaultSpec(swap=0.05), id="swapped cables"),
+        pytest.param(FaultSpec(silent=0.2), id="silent hosts"),
+        pytest.param(FaultSpec(lose_hosts=5), id="hosts that are off"),
+    ],
+)
+@pytest.mark.parametrize("fabric", FABRICS, ids=name)
+def test_other_faults_are_no_lost_switch(fabric: Fabric, faults: FaultSpec) -> None:
+    assert find_lost(build_wiring(fabric.spec), faults=faults) == []
+
+
+@st.composite
+def specs(draw: st.DrawFn) -> SyntheticSpec:
+    """Draw a fabric of any kind and size; its last pods and leaves are often partly built."""
+    kind = draw(st.sampled_from(FabricKind))
+    radix = 2 * draw(st.integers(2, 12))
+    is_dragonfly, is_paired = kind is FabricKind.DRAGONFLY_PLUS, kind is FabricKind.DUAL_HOMED
+    return SyntheticSpec(
+        kind,
+        draw(st.integers(1, 200)),
+        rails=draw(st.sampled_from((1, 2, 3, 4, 8))),
+        radix=radix,
+        tiers=None if is_dragonfly else draw(st.sampled_from((None, 2, 3, 4))),
+        medium=draw(st.sampled_from((Medium.ETHERNET, Medium.INFINIBAND))),
+        uplinks=draw(st.none() | st.integers(1, radix // 2)),
+        peer_links=draw(st.integers(0, 2)) if is_paired else 0,
+        islands=draw(st.sampled_from((0, 0, 0, 1))),
+    )
+
+
+@settings(max_examples=examples(400))
+@given(specs())
+def test_a_whole_fabric_has_no_lost_switch(spec: SyntheticSpec) -> None:
+    try:
+        wiring = build_wiring(spec)
+    except ConfigError:
+        assume(False)  # noqa: FBT003 - the parameter has no name
+    assert find_lost(wiring) == []

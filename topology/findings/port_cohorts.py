@@ -1,0 +1,181 @@
+"""Devices that are cabled to the same switches above, and the ports that they use for it.
+
+The leaves of a pod, the n-th spines of all pods and the hosts of a leaf group each form a cohort.
+One cohort is compared with others to find what all of its members lack.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from topology.findings.group_columns import NO_GROUP, GroupColumns
+from topology.model.fabric import Fabric, columns_of
+from topology.model.fabric_columns import Flags, Index, name_codes
+from topology.model.pair_counts import count_pairs
+from topology.planes.plane import Plane
+
+
+class PortUse(NamedTuple):
+    """How the members of a cohort use their port of one name."""
+
+    num: int
+    """Members with a cable to a switch above there."""
+    far: int
+    """The switch to which most of them lead."""
+    num_far: int
+    """Members with a cable to that switch there."""
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Devices that are cabled to the same switches above."""
+
+    rank: int
+    """Rank of the members; 0 for hosts."""
+    group: int
+    """The group of the switches above."""
+    members: Sequence[int]
+    """Device numbers, ascending."""
+    uppers: Sequence[int]
+    """The switches above, ascending."""
+    uses: Mapping[str, PortUse]
+    """By port name of the members."""
+
+    @cached_property
+    def usual(self) -> Mapping[str, PortUse]:
+        """The ports that at least half of the members use."""
+        return {port: use for port, use in self.uses.items() if 2 * use.num >= len(self.members)}
+
+    @cached_property
+    def num_absent(self) -> int:
+        """Cables that members lack at usual ports."""
+        return sum(len(self.members) - use.num for use in self.usual.values())
+
+
+def find_cohorts(fabric: Fabric, plane: Plane, groups: GroupColumns) -> list[Cohort]:
+    """Return the cohorts of hosts, then those of switches. Cost: O(links log links)."""
+    hosts, switches = _list_host_uplinks(plane, groups), _list_switch_uplinks(plane, groups)
+    return [
+        *_build_cohorts(fabric, hosts, groups.host_group[hosts.near], groups),
+        *_build_cohorts(fabric, *_cluster(switches, groups), groups),
+    ]
+
+
+class _Uplinks(NamedTuple):
+    """Cables from devices to the group above them, one entry per cable."""
+
+    near: Index
+    far: Index
+    ports: Index
+    """The port of the near device."""
+
+    def where(self, is_chosen: Flags) -> _Uplinks:
+        return _Uplinks(*(column[is_chosen] for column in self))
+
+
+def _list_host_uplinks(plane: Plane, groups: GroupColumns) -> _Uplinks:
+    a, b, a_port, _ = plane.host_edges.columns
+    is_own = (groups.host_group[a] != NO_GROUP) & (groups.host_group[a] == groups.switch_group[b])
+    return _Uplinks(a, b, a_port).where(is_own)
+
+
+def _list_switch_uplinks(plane: Plane, groups: GroupColumns) -> _Uplinks:
+    a, b, a_port, b_port = plane.switch_edges.columns
+    both = _Uplinks(
+        np.concatenate([a, b]), np.concatenate([b, a]), np.concatenate([a_port, b_port])
+    )
+    above = groups.parents[groups.switch_group[both.near]]
+    return both.where((above != NO_GROUP) & (above == groups.switch_group[both.far]))
+
+
+def _cluster(uplinks: _Uplinks, groups: GroupColumns) -> tuple[_Uplinks, Index]:
+    """Return the cables inside cohorts of switches, and the number of the cohort of each.
+
+    The switches above that have mostly the same switches below are one side of a cohort. So a
+    cable that is swapped with one of another cohort joins no two.
+    """
+    cluster_of = np.full(len(groups.switch_group), NO_GROUP)
+    for number, uppers in enumerate(_cluster_uppers(uplinks, groups)):
+        cluster_of[uppers] = number
+    pairs = count_pairs(uplinks.near, cluster_of[uplinks.far])
+    order = np.argsort(pairs.counts, kind="stable")  # the last one of a switch counts
+    own = np.full(len(groups.switch_group), NO_GROUP)
+    own[pairs.left[order]] = pairs.right[order]
+    is_inside = own[uplinks.near] == cluster_of[uplinks.far]
+    inside = uplinks.where(is_inside)
+    return inside, own[inside.near]
+
+
+def _cluster_uppers(uplinks: _Uplinks, groups: GroupColumns) -> Iterator[list[int]]:
+    if not len(uplinks.far):
+        return
+    pairs = count_pairs(uplinks.far, uplinks.near)
+    starts = np.flatnonzero(np.diff(pairs.left, prepend=-1))
+    equal: dict[int, dict[bytes, list[int]]] = defaultdict(dict)
+    for upper, lowers in zip(
+        pairs.left[starts].tolist(), np.split(pairs.right, starts[1:]), strict=True
+    ):
+        of_group = equal[int(groups.switch_group[upper])]
+        of_group.setdefault(lowers.tobytes(), []).append(upper)
+    for of_group in equal.values():
+        sets = [
+            (frozenset(np.frombuffer(lowers, np.intp).tolist()), uppers)
+            for lowers, uppers in of_group.items()
+        ]
+        yield from _join_similar(sets)
+
+
+def _join_similar(sets: Iterable[tuple[frozenset[int], list[int]]]) -> list[list[int]]:
+    """Return the switches with mostly the same switches below, given those with equal ones."""
+    clusters: list[tuple[frozenset[int], list[int]]] = []
+    for lowers, uppers in sorted(sets, key=lambda row: (-len(row[0]), row[1])):
+        similar = (members for known, members in clusters if 2 * len(known & lowers) > len(lowers))
+        first = next(similar, None)
+        if first is None:
+            clusters.append((lowers, [*uppers]))
+        else:
+            first += uppers
+    return [members for _, members in clusters]
+
+
+def _build_cohorts(
+    fabric: Fabric, uplinks: _Uplinks, numbers: Index, groups: GroupColumns
+) -> Iterator[Cohort]:
+    """Yield the cohorts of cables, given the number of the cohort of each."""
+    if not len(numbers):
+        return
+    codes, texts = name_codes(columns_of(fabric).port_names, uplinks.ports)
+    uses = _count_uses(numbers, codes, uplinks.far)
+    order = np.argsort(numbers, kind="stable")
+    starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
+    for chosen in np.split(order, starts[1:]):
+        near = np.unique(uplinks.near[chosen])
+        group = int(groups.switch_group[uplinks.far[chosen[0]]])
+        is_host = groups.switch_group[near[0]] == NO_GROUP
+        yield Cohort(
+            rank=0 if is_host else int(groups.ranks[groups.switch_group[near[0]]]),
+            group=group,
+            members=near.tolist(),
+            uppers=np.unique(uplinks.far[chosen]).tolist(),
+            uses={str(texts[code]): use for code, use in uses[int(numbers[chosen[0]])].items()},
+        )
+
+
+def _count_uses(numbers: Index, codes: Index, fars: Index) -> Mapping[int, Mapping[int, PortUse]]:
+    """Return the uses of ports by cohort and port code."""
+    order = np.lexsort((fars, codes, numbers))
+    keys = np.stack((numbers[order], codes[order], fars[order]))
+    starts = np.flatnonzero(np.diff(keys, axis=1, prepend=-1).any(axis=0))
+    counts = np.diff(starts, append=len(order))
+    found: dict[int, dict[int, PortUse]] = defaultdict(dict)
+    for number, code, far, count in zip(*keys[:, starts].tolist(), counts.tolist(), strict=True):
+        last = found[number].get(code, PortUse(0, far, 0))
+        most = max((last.num_far, last.far), (count, far), key=lambda row: row[0])
+        found[number][code] = PortUse(last.num + count, most[1], most[0])
+    return found
