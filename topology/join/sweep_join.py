@@ -69,6 +69,8 @@ def build_sweep_fabric(
     if len(claims) > 1 or not isinstance(devices, SweptClaimDevices) or not len(devices):
         return None
     sweep, hosts, nodes = devices.sweep, None, None
+    if not len(sweep.columns.peers):  # no node has a cable, so there are no rows to point to
+        return None
     if listed:
         nodes = read_listed_nodes(listed)
     if reports and (nodes is not None or not listed):

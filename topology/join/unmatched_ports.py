@@ -60,8 +60,7 @@ def place_unmatched(
     Returns:
         The added ports; they are numbered after all others.
     """
-    is_heard = ports.lines >= 0
-    is_heard[is_heard] = sweep.columns.peer_letters[ports.lines[is_heard]] != NO_GUID
+    is_heard = (sweep.columns.peer_letters[ports.lines] != NO_GUID) & (ports.lines >= 0)
     unmatched = np.flatnonzero((far < 0) & is_heard)
     if not len(unmatched):
         return []

@@ -160,7 +160,7 @@ def test_it_refuses_an_emptied_file_and_changes_nothing(tmp_path: Path) -> None:
     writer = HistoryWriter(file)
     for use in (
         lambda: writer.record(BEFORE, (), START),
-        writer.read_last_tree,
+        writer.read_last,
         open_history(file).__enter__,
     ):
         with pytest.raises(StoreError, match=f"{file}: is damaged: it is empty"):
