@@ -25,7 +25,7 @@ from topology.planes.plane import Plane
 _NO_TREE: Final = TopologyTree("", (), (), ())
 
 
-class _Cables(NamedTuple):
+class _SwitchCables(NamedTuple):
     """The cables of the switches of a plane, without the rest of its fabric."""
 
     devices: Sequence[str]
@@ -56,7 +56,7 @@ class KnownSwitches:
             findings: those that existed then.
         """
         self._tree = tree
-        self._cables: _Cables | None = None
+        self._cables: _SwitchCables | None = None
         self._lost: Mapping[str, Sequence[PortName]] = {
             finding.device: finding.ports
             for finding in findings
@@ -123,7 +123,7 @@ class _Present:
         return tuple(free) if 2 * len(free) >= len(there) else ()
 
 
-def _copy_cables(fabric: Fabric, plane: Plane) -> _Cables:
+def _copy_cables(fabric: Fabric, plane: Plane) -> _SwitchCables:
     columns = columns_of(fabric)
     hosts, switches = plane.host_edges.columns, plane.switch_edges.columns
     near = np.concatenate([hosts.b, switches.a, switches.b])
@@ -131,7 +131,7 @@ def _copy_cables(fabric: Fabric, plane: Plane) -> _Cables:
     codes, texts = name_codes(
         columns.port_names, np.concatenate([hosts.a_port, switches.b_port, switches.a_port])
     )
-    return _Cables(
+    return _SwitchCables(
         tuple(map(str, columns.names)),
         frozenset(str(columns.names[switch]) for switch in plane.switches),
         np.stack((near, far, codes)).astype(np.int32),

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from topology.findings.group_columns import GroupColumns, build_group_columns
-from topology.findings.port_cohorts import Cohort, PortUse, find_cohorts
+from topology.findings.port_cohorts import Cohort, UplinkUse, find_cohorts
 from topology.findings.usual_counts import MIN_USUAL_PER_ODD, find_most_frequent
 from topology.findings.usual_ports import CableIndex, LinkedPorts
 from topology.model.fabric import Fabric, columns_of
@@ -154,11 +154,11 @@ class _LostSwitchSearch:
 
     def _find_gaps_below(self, cohort: Cohort, num_lost: int) -> list[Sequence[PortName]]:
         """Return the free ports between those of the switches above to a cohort."""
-        uses: dict[str, PortUse] = {}
+        uses: dict[str, UplinkUse] = {}
         for upper in cohort.uppers:
             for far, port, _ in self._cables.list_cables(upper):
                 if far in cohort.members:
-                    uses[port] = PortUse(1, far, 1)
+                    uses[port] = UplinkUse(1, far, 1)
         slots = [*_find_gaps(uses)]
         if len(slots) != num_lost:
             names = [self._fabric.devices[upper].name for upper in cohort.uppers]
@@ -285,7 +285,7 @@ def _split_slots(model: Cohort, expected: Collection[str]) -> tuple[list[tuple[s
     return absent, len(slots) - len(absent)
 
 
-def _list_slots(uses: Mapping[str, PortUse]) -> list[tuple[str, ...]]:
+def _list_slots(uses: Mapping[str, UplinkUse]) -> list[tuple[str, ...]]:
     """Return the ports to each switch above, if most members use a port for one switch."""
     slots: dict[int, list[str]] = defaultdict(list)
     for port, use in uses.items():
@@ -300,7 +300,7 @@ def _find_by_run(cohort: Cohort) -> Iterator[_Slot]:
         yield from (_Slot(cohort, ports, 0) for ports in _find_gaps(cohort.usual))
 
 
-def _find_gaps(uses: Mapping[str, PortUse]) -> Iterator[tuple[str, ...]]:
+def _find_gaps(uses: Mapping[str, UplinkUse]) -> Iterator[tuple[str, ...]]:
     """Yield the unused slots between used ports, if they are few and as wide as the others."""
     slots = _list_slots(uses)
     width = find_most_frequent(Counter(map(len, slots)))

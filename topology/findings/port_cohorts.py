@@ -21,7 +21,7 @@ from topology.model.pair_counts import count_pairs
 from topology.planes.plane import Plane
 
 
-class PortUse(NamedTuple):
+class UplinkUse(NamedTuple):
     """How the members of a cohort use their port of one name."""
 
     num: int
@@ -44,11 +44,11 @@ class Cohort:
     """Device numbers, ascending."""
     uppers: Sequence[int]
     """The switches above, ascending."""
-    uses: Mapping[str, PortUse]
+    uses: Mapping[str, UplinkUse]
     """By port name of the members."""
 
     @cached_property
-    def usual(self) -> Mapping[str, PortUse]:
+    def usual(self) -> Mapping[str, UplinkUse]:
         """The ports that at least half of the members use."""
         return {port: use for port, use in self.uses.items() if 2 * use.num >= len(self.members)}
 
@@ -167,15 +167,15 @@ def _build_cohorts(
         )
 
 
-def _count_uses(numbers: Index, codes: Index, fars: Index) -> Mapping[int, Mapping[int, PortUse]]:
+def _count_uses(numbers: Index, codes: Index, fars: Index) -> Mapping[int, Mapping[int, UplinkUse]]:
     """Return the uses of ports by cohort and port code."""
     order = np.lexsort((fars, codes, numbers))
     keys = np.stack((numbers[order], codes[order], fars[order]))
     starts = np.flatnonzero(np.diff(keys, axis=1, prepend=-1).any(axis=0))
     counts = np.diff(starts, append=len(order))
-    found: dict[int, dict[int, PortUse]] = defaultdict(dict)
+    found: dict[int, dict[int, UplinkUse]] = defaultdict(dict)
     for number, code, far, count in zip(*keys[:, starts].tolist(), counts.tolist(), strict=True):
-        last = found[number].get(code, PortUse(0, far, 0))
+        last = found[number].get(code, UplinkUse(0, far, 0))
         most = max((last.num_far, last.far), (count, far), key=lambda row: row[0])
-        found[number][code] = PortUse(last.num + count, most[1], most[0])
+        found[number][code] = UplinkUse(last.num + count, most[1], most[0])
     return found
