@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from generator.outputs.hypernode.go_patterns import GoPattern
 from generator.outputs.hypernode.lint import find_problems
 from generator.outputs.hypernode.model import HyperNode, Member, MemberType, sort_members
 from generator.outputs.hypernode.problems import HyperNodeProblem
@@ -17,6 +16,7 @@ from generator.outputs.hypernode.problems import ProblemKind as Kind
 from generator.outputs.hypernode.selectors import (
     Labels,
     MemberSelector,
+    Selection,
     find_refused_bracket,
 )
 from topology.model.errors import list_some, show
@@ -36,9 +36,13 @@ def resolve_selectors(hypernode: HyperNode, nodes: Mapping[str, Labels]) -> Hype
         hypernode: of any owner.
         nodes: the labels of each node of the cluster.
     """
+    names = {node for selector in hypernode.selectors for node in selector.select(nodes).nodes}
+    return _with_selected(hypernode, names)
+
+
+def _with_selected(hypernode: HyperNode, names: Collection[str]) -> HyperNode:
     if not hypernode.num_inexact_members:
         return hypernode
-    names = {node for selector in hypernode.selectors for node in selector.select(nodes)}
     selected = {Member(MemberType.NODE, name) for name in names}
     return replace(
         hypernode,
@@ -62,13 +66,15 @@ def find_set_problems(
         unlisted: nodes that need no HyperNode, because no job runs there.
     """
     ordered = sorted(hypernodes, key=lambda row: (row.tier, natural_key(row.name)))
-    selector_problems = [
-        problem
-        for hypernode in ordered
-        for selector in hypernode.selectors
-        for problem in _find_selector_problems(hypernode, selector, nodes)
-    ]
-    checked = ordered if nodes is None else [resolve_selectors(row, nodes) for row in ordered]
+    selector_problems: list[HyperNodeProblem] = []
+    checked = []
+    for hypernode in ordered:
+        names: set[str] = set()
+        for selector in hypernode.selectors:
+            selection = selector.select(nodes)
+            names.update(selection.nodes)
+            selector_problems += _find_selector_problems(hypernode, selector, selection, nodes)
+        checked.append(hypernode if nodes is None else _with_selected(hypernode, names))
     problems = [
         problem
         for problem in find_problems(checked)
@@ -88,36 +94,28 @@ def _is_dropped_child(problem: HyperNodeProblem, ordered: Sequence[HyperNode]) -
 
 
 def _find_selector_problems(
-    hypernode: HyperNode, selector: MemberSelector, nodes: Mapping[str, Labels] | None
+    hypernode: HyperNode,
+    selector: MemberSelector,
+    selection: Selection,
+    nodes: Mapping[str, Labels] | None,
 ) -> Iterator[HyperNodeProblem]:
     if selector.is_child:
         text = "selects HyperNodes, and Volcano takes them by exactMatch only"
         yield _build(Kind.INEXACT_CHILD, hypernode.name, text)
-    problem = selector.find_problem()
-    if problem:
-        yield _build(Kind.INVALID_SELECTOR, hypernode.name, problem)
+    if selection.problem:
+        yield _build(Kind.INVALID_SELECTOR, hypernode.name, selection.problem)
         return
     bracket = find_refused_bracket(selector.pattern)
     if bracket:
         text = f"{selector} has unequal numbers of {bracket[0]} and {bracket[1]}"
         yield _build(Kind.ADMISSION_POLICY, hypernode.name, text)
-    if nodes is not None and not selector.is_child:
-        selected = selector.select(nodes)
-        if not selected:
-            text = f"{selector} selects none of {len(nodes)} nodes"
-            yield _build(Kind.EMPTY_SELECTION, hypernode.name, text)
-        if selector.pattern:
-            yield from _find_pattern_problems(hypernode, selector, selected)
-
-
-def _find_pattern_problems(
-    hypernode: HyperNode, selector: MemberSelector, selected: Sequence[str]
-) -> Iterator[HyperNodeProblem]:
-    """Yield a problem if a pattern matches some names in full and others only in part."""
-    pattern = GoPattern(selector.pattern)
-    partly = [name for name in selected if not pattern.fullmatch(name)]
-    if partly and len(partly) < len(selected):
-        shown = list_some(map(show, partly), _MAX_SHOWN)
+    if nodes is None or selector.is_child:
+        return
+    if not selection.nodes:
+        text = f"{selector} selects none of {len(nodes)} nodes"
+        yield _build(Kind.EMPTY_SELECTION, hypernode.name, text)
+    if 0 < len(selection.partly) < len(selection.nodes):
+        shown = list_some(map(show, selection.partly), _MAX_SHOWN)
         text = f"{selector} also matches a part of {shown}"
         yield _build(Kind.BROAD_PATTERN, hypernode.name, text)
 

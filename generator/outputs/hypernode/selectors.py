@@ -7,7 +7,7 @@ of nodes. An empty label selector selects nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from generator.outputs.hypernode.go_patterns import GoPattern, PatternError
@@ -64,33 +64,44 @@ class MemberSelector(NamedTuple):
             return f"pattern '{show(self.pattern)}'"
         return "labels " + ", ".join(map(_describe, self.requirements)) or "a selector"
 
-    def select(self, nodes: Mapping[str, Labels]) -> tuple[str, ...]:
+    def select(self, nodes: Mapping[str, Labels] | None) -> Selection:
         """Return the nodes that it selects; none if it is invalid or selects HyperNodes.
 
         Args:
-            nodes: the labels of each node.
+            nodes: the labels of each node; None: unknown, and only the selector is checked.
         """
-        if self.is_child or self.problem:
-            return ()
+        if self.problem:
+            return Selection(problem=self.problem)
         if self.pattern:
-            try:
-                return tuple(filter(GoPattern(self.pattern).search, nodes))
-            except PatternError:
-                return ()
+            return self._match_names(() if self.is_child or nodes is None else nodes)
+        if self.is_child or nodes is None:
+            return Selection()
         rows = self.requirements
-        return tuple(
-            name
-            for name, labels in nodes.items()
-            if rows and all(row.admits(labels) for row in rows)
+        return Selection(
+            tuple(
+                name
+                for name, labels in nodes.items()
+                if rows and all(row.admits(labels) for row in rows)
+            )
         )
 
-    def find_problem(self) -> str:
-        """Return why it is invalid, escaped; a pattern is compiled for that. Empty if it is not."""
+    def _match_names(self, names: Iterable[str]) -> Selection:
         try:
-            GoPattern(self.pattern)
+            pattern = GoPattern(self.pattern)
         except PatternError as error:
-            return f"pattern '{show(self.pattern)}': {show(str(error))}"
-        return self.problem
+            return Selection(problem=f"pattern '{show(self.pattern)}': {show(str(error))}")
+        selected = tuple(filter(pattern.search, names))
+        return Selection(selected, tuple(name for name in selected if not pattern.fullmatch(name)))
+
+
+class Selection(NamedTuple):
+    """What a selector selects."""
+
+    nodes: tuple[str, ...] = ()
+    partly: tuple[str, ...] = ()
+    """Those of them of whose name a pattern matches a part only."""
+    problem: str = ""
+    """Why the selector is invalid, escaped."""
 
 
 def list_forms(selector: object) -> list[str]:

@@ -66,7 +66,7 @@ def test_it_selects_what_volcano_selects(
     selector: dict[str, Any], selected: tuple[str, ...]
 ) -> None:
     parsed = parse_selector(selector, is_child=False)
-    assert parsed.select(NODES) == selected
+    assert parsed.select(NODES).nodes == selected
     assert resolve_selectors(hypernode("a", selector), NODES).nodes == selected
 
 
@@ -95,8 +95,9 @@ def test_it_selects_what_volcano_selects(
 )
 def test_it_refuses_invalid_selectors(selector: object, problem: str) -> None:
     parsed = parse_selector(selector, is_child=False)
-    assert problem in parsed.find_problem()
-    assert parsed.select(NODES) == ()
+    selection = parsed.select(NODES)
+    assert problem in selection.problem
+    assert selection.nodes == ()
     kinds = [row.kind for row in find_set_problems([hypernode("a", selector)])]
     assert kinds == [ProblemKind.INVALID_SELECTOR]
 
@@ -202,8 +203,9 @@ ANY = st.recursive(
 def test_it_reads_any_selector(selector: object, is_child: bool) -> None:  # noqa: FBT001 - hypothesis
     parsed = parse_selector(selector, is_child=is_child)
     assert str(parsed).isprintable()
-    assert parsed.find_problem().isprintable()
-    assert set(parsed.select(NODES)) <= set(NODES)
+    selection = parsed.select(NODES)
+    assert selection.problem.isprintable()
+    assert set(selection.nodes) <= set(NODES)
 
 
 def test_a_resolved_hypernode_has_exact_members_only() -> None:
