@@ -281,6 +281,11 @@ def test_it_holds_a_large_change_until_a_person_approves_it(cluster: Cluster) ->
     assert (held.code, held.document) == (ExitCode.CHECK_FAILED, [])
     assert f"plan {cluster.held()} is held" in held.err
     assert toponaut(cluster, "approve", "0" * 16).code == ExitCode.OK
+    cluster.await_that(
+        lambda: not cluster.fabric()["metadata"].get("annotations"),
+        "the approval of a plan that is not held is removed",
+    )
+    assert cluster.versions() == before
     assert toponaut(cluster, "approve", cluster.held()).code == ExitCode.OK
     cluster.await_tree(but_for=lost)
     cluster.await_that(lambda: not cluster.held(), "nothing is held")
