@@ -67,7 +67,7 @@ class HistoryBackup:
             return
         try:
             raw = self._store.read()
-            backup = parse_backup(raw) if raw else EMPTY
+            backup = parse_backup(raw) if raw is not None else EMPTY
             writer.restore(backup.generations, backup.lives)
         except TopologyError as error:
             log.warning("history not restored", extra={"error": str(error)})
@@ -91,7 +91,7 @@ class HistoryBackup:
             return
         own = read_backup(self._file, int(self._now().timestamp()))
         raw = self._store.read()
-        older = parse_backup(raw) if raw else EMPTY
+        older = parse_backup(raw) if raw is not None else EMPTY
         self._store.write(pack_backup(merge_backups(older, own)))
         self._last = state
 

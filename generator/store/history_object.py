@@ -34,7 +34,7 @@ class HistoryObject:
         self._fence = fence
 
     def read(self) -> bytes | None:
-        """Return the content; None without an object.
+        """Return the content; None without an object that has one.
 
         Raises:
             ConfigError: the object has other content.
@@ -47,8 +47,10 @@ class HistoryObject:
             return None
         data = decode_object(str(request), raw).get("binaryData")
         text = data.get(_KEY) if isinstance(data, dict) else None
+        if text is None:
+            return None
         try:
-            return base64.b64decode(text or "", validate=True) if text else b""
+            return base64.b64decode(text, validate=True)
         except (binascii.Error, TypeError, ValueError) as error:
             raise ConfigError(f"ConfigMap {NAME}: {_KEY} is not base64") from error
 

@@ -89,7 +89,7 @@ def test_what_else_is_in_the_object_stays(
     document = {"metadata": {"name": NAME}, "data": {"note": "keep"}}
     api.expect("POST", CONFIG_MAPS.path(namespace=namespace), document)
     kept = HistoryObject(limited, namespace)
-    assert kept.read() == b""
+    assert kept.read() is None
     kept.write(b"one")
     assert kept.read() == b"one"
     found = api.expect("GET", CONFIG_MAPS.path(NAME, namespace=namespace))

@@ -126,14 +126,15 @@ def test_a_pod_that_could_not_read_the_backup_adds_to_it(
 
 
 @pytest.mark.usefixtures("first")
+@pytest.mark.parametrize("content", [b"of another program", b""], ids=["foreign", "emptied"])
 def test_a_backup_that_cannot_be_read_is_kept_and_named_once(
-    tmp_path: Path, shelf: Shelf, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, shelf: Shelf, caplog: pytest.LogCaptureFixture, content: bytes
 ) -> None:
-    shelf.content = b"of another program"
+    shelf.content = content
     with caplog.at_level(logging.WARNING):
         pod = Pod(tmp_path / "next", shelf)
         pod.writer.record(FIRST, None, NOW_S)
         pod.backup.tick()
         pod.backup.tick()
     assert caplog.messages == ["history not restored", "history not backed up"]
-    assert shelf.content == b"of another program"
+    assert shelf.content == content
