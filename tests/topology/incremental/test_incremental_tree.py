@@ -30,6 +30,7 @@ from tests.topology.incremental.changes import (
     with_port,
     without_report,
 )
+from tests.topology.inference.test_nvlink_domains import in_cliques
 from tests.topology.source_views import DIALECTS, VIEWS, fabric_of, speak
 from topology.identity.id_owners import index_id_owners
 from topology.incremental.incremental_tree import (
@@ -41,6 +42,7 @@ from topology.incremental.incremental_tree import (
     build_tree_state,
 )
 from topology.model.claims import Claim, PreviousOwners
+from topology.model.facts import Medium
 from topology.planes.policy import PlanePolicy, PortRule
 from topology.synthetic import FabricKind, SyntheticSpec
 
@@ -106,6 +108,14 @@ def test_it_updates_to_the_same_state_as_a_full_rebuild(name: str, seed: int) ->
     select_reports = rng.choice((all_reports, host_reports))
     claims = select_reports(fabric) + (listed(fabric) if rng.random() < 0.5 else ())
     assert walk(claims, seed).total() == 6
+
+
+@pytest.mark.parametrize("seed", first_of(range(6)))
+def test_it_updates_a_fleet_that_has_just_too_few_hosts_in_nvlink_domains(seed: int) -> None:
+    fleet = built(SyntheticSpec(FabricKind.RAIL, 41, rails=2, radix=16, medium=Medium.ETHERNET))
+    pair = [host.name for host in fleet.wiring.hosts[:2]]
+    reports = [claim for claim in all_reports(fleet) if isinstance(claim, Claim)]
+    walk(tuple(in_cliques(reports, {1: pair})), seed, num_changes=12)
 
 
 def test_it_checks_a_host_again_if_its_switch_reports_another_rate() -> None:
