@@ -98,6 +98,8 @@ class Moved(NamedTuple):
 
     api: ApiServer
     namespace: str
+    name: str
+    """What the names of the accounts begin with."""
     node: str
     other: str
     """Another node."""
@@ -130,7 +132,8 @@ def moved(
     node, other = (str(make_node(server)["metadata"]["name"]) for _ in range(2))
     agent, generator = (on_node(server, one, node, namespace=namespace) for one in names)
     strangers = tuple(on_node(server, one, node, namespace=_OTHER) for one in names)
-    found = Moved(server, namespace, node, other, agent, generator, (strangers[0], strangers[1]))
+    both = (strangers[0], strangers[1])
+    found = Moved(server, namespace, name, node, other, agent, generator, both)
     wait_until(
         lambda: [name for name in FORBIDDEN if not is_denied(ask_as_account(found, name), name)],
         deadline_s=60,
@@ -276,13 +279,26 @@ def test_an_agent_writes_the_report_of_its_own_node(moved: Moved) -> None:
     assert moved.api.request("GET", REPORTS.path(moved.other)).status == 404
 
 
-def test_doctor_finds_that_the_policies_limit_the_accounts(moved: Moved) -> None:
-    """It reads the accounts of the pods where it finds them, and of the bindings in any case."""
+def ask_doctor(moved: Moved, subject: str) -> list[tuple[str, str]]:
+    """Return the outcome and message of each line of doctor with a subject."""
     options = ("--kubeconfig", moved.api.kubeconfig(), "--namespace", moved.namespace)
     rows = run_command("doctor", *options, "-o", "json").document
-    (found,) = (row for row in rows if row["subject"] == "Policies")
-    assert found["outcome"] == "ok", found
-    assert f"{moved.namespace}/" in found["message"]
+    return [(row["outcome"], row["message"]) for row in rows if row["subject"] == subject]
+
+
+def test_doctor_finds_that_the_policies_limit_the_accounts(moved: Moved) -> None:
+    """It reads the accounts of the pods where it finds them, and of the bindings in any case."""
+    ((outcome, message),) = ask_doctor(moved, "Policies")
+    assert outcome == "ok", message
+    assert f"{moved.namespace}/" in message
+
+
+def test_doctor_finds_the_pods_and_the_account_by_any_name(moved: Moved) -> None:
+    """Nothing runs pods here, so no node is selected."""
+    shown = [message for _, message in ask_doctor(moved, "Agent pods")]
+    assert f"{moved.name}-agent: no node is selected" in shown
+    rights = ("ok", f"{moved.name}-generator may do all that it does")
+    assert ask_doctor(moved, "Rights") == [rights]
 
 
 def test_a_generator_does_its_work(moved: Moved) -> None:

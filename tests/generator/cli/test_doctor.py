@@ -18,6 +18,7 @@ from generator.cli.commands.doctor.facts import (
     Fact,
     PolicyFact,
     ReportFact,
+    RightsFact,
     RoleBindingFact,
 )
 from generator.cli.commands.doctor.policy_checks import POLICIES
@@ -112,7 +113,7 @@ HEALTHY = ClusterFacts(
     nodes=Fact(("n1", "n2")),
     reports=reports(("n1", timedelta()), ("n2", timedelta())),
     agent_sets=Fact((AgentSetFact("toponaut-agent", 2, 2),)),
-    refused_rights=Fact(()),
+    refused_rights=Fact(RightsFact(GENERATOR, ())),
     policies=policies(),
     policy_bindings=policy_bindings(),
     role_bindings=ROLE_BINDINGS,
@@ -173,6 +174,18 @@ def test_a_healthy_cluster_has_only_good_lines() -> None:
             id="a RuntimeClass for no node",
         ),
         pytest.param(
+            {
+                "agent_sets": Fact(
+                    (
+                        AgentSetFact("a-toponaut-agent-b", 2, 2),
+                        AgentSetFact("a-toponaut-agent-gpu-b", 0, 0),
+                    )
+                )
+            },
+            *(Outcome.WARNING, "Agent pods", "a-toponaut-agent-gpu-b: no node is selected"),
+            id="a RuntimeClass for no node, with other names",
+        ),
+        pytest.param(
             {"agent_sets": sets(agent=2, sweeper=0)},
             *(Outcome.WARNING, "Agent pods", "toponaut-sweeper: no node is selected"),
             id="sweepers without a labelled node",
@@ -183,7 +196,7 @@ def test_a_healthy_cluster_has_only_good_lines() -> None:
             id="DaemonSets that may not be read",
         ),
         pytest.param(
-            {"refused_rights": Fact((Right("", "nodes", "patch"),))},
+            {"refused_rights": Fact(RightsFact(GENERATOR, (Right("", "nodes", "patch"),)))},
             *(Outcome.ERROR, "Rights", "toponaut-generator may not: patch nodes"),
             id="a missing right",
         ),

@@ -79,7 +79,7 @@ def check_cluster(facts: ClusterFacts, *, now: datetime, namespace: str) -> list
         *_check_own_crds(facts.crds),
         *_check_fabric(facts.fabric),
         _check_generator(facts.lease, now=now, namespace=namespace),
-        *check_rights(facts.refused_rights, namespace=namespace),
+        *check_rights(facts.refused_rights),
         *check_policies(facts),
         *check_certificate(facts.certificate, now=now, namespace=namespace),
         *check_agent_pods(facts.agent_sets, namespace=namespace),

@@ -19,6 +19,7 @@ from generator.cli.commands.doctor.facts import (
     Fact,
     PolicyFact,
     ReportFact,
+    RightsFact,
     RoleBindingFact,
     as_mapping,
     as_rows,
@@ -56,7 +57,7 @@ _AGENTS: Final = "toponaut-agent"
 _AGENT_SETS: Final = (_AGENTS, "toponaut-sweeper")
 _DEPLOYMENT: Final = "toponaut-generator"
 _OURS: Final = "toponaut"
-"""Names of Toponaut's objects contain this, also with a prefix from kustomize."""
+"""Names of Toponaut's objects contain these, also with a prefix or a suffix from kustomize."""
 _TLS_VOLUME: Final = "tls"
 _CERTIFICATE: Final = "tls.crt"
 _FAILED: Final = "failed"
@@ -87,7 +88,9 @@ def fetch_cluster_facts(
     load = find_credentials(kubeconfig=access.kubeconfig, context=access.context, environ=environ)
     with closing(KubeTransport(load)) as transport:
         version = _read(transport, "/version")
-        deployment = _read(transport, DEPLOYMENTS.path(_DEPLOYMENT, namespace=namespace))
+        deployment = _read_list(
+            transport, DEPLOYMENTS._replace(namespace=namespace), dict, _find_generator
+        )
         fabric = _read(transport, FABRICS.path(FABRIC_NAME))
         config = [
             _read(transport, CONFIG_MAPS.path(name, namespace=volcano_namespace))
@@ -194,7 +197,11 @@ def _parse_agent_set(item: Mapping[str, Any]) -> AgentSetFact:
 
 
 def _keep_agents(rows: list[AgentSetFact]) -> tuple[AgentSetFact, ...]:
-    return tuple(row for row in rows if row.name.startswith(_AGENT_SETS))
+    return tuple(row for row in rows if any(name in row.name for name in _AGENT_SETS))
+
+
+def _find_generator(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
+    return next((row for row in rows if _DEPLOYMENT in _parse_name(row)), None)
 
 
 def _parse_policy(item: Mapping[str, Any]) -> PolicyFact:
@@ -251,16 +258,18 @@ def _read_account(workload: Fact) -> str:
 def _find_refused_rights(
     transport: Transport, fabric: Fact, deployment: Fact, namespace: str
 ) -> Fact:
-    """Return the needed rights that the generator's account has not; None without the account.
+    """Return the account of the generator and its `RightsFact`; None without the account.
 
     Asks by access reviews, which the API server answers and does not store.
 
     Raises:
         KubeUnavailable: the API server does not answer.
     """
-    account = _read(transport, SERVICE_ACCOUNTS.path(ACCOUNT, namespace=namespace))
+    name = _read_account(deployment) or ACCOUNT
+    account = _read(transport, SERVICE_ACCOUNTS.path(name, namespace=namespace))
     if account.value is None:
         return account
+    one = Account(namespace, name)
     options = _list_options(deployment)
     needed = list_needed_rights(
         list_outputs(fabric),
@@ -269,7 +278,9 @@ def _find_refused_rights(
         keeps_history="--history" in options,
     )
     return _as_fact(
-        lambda: tuple(right for right in needed if not _is_allowed(transport, right, namespace))
+        lambda: RightsFact(
+            one, tuple(row for row in needed if not _is_allowed(transport, row, one))
+        )
     )
 
 
@@ -279,13 +290,12 @@ def _list_options(deployment: Fact) -> frozenset[str]:
     return frozenset(str(word).partition("=")[0] for word in words)
 
 
-def _is_allowed(transport: Transport, right: Right, namespace: str) -> bool:
-    """Return whether the generator's account has a right.
+def _is_allowed(transport: Transport, right: Right, account: Account) -> bool:
+    """Return whether an account has a right.
 
     Raises:
         KubeError: the caller may not ask, or the API server does not answer.
     """
-    groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
     attributes = {
         "group": right.group,
         "resource": right.plural,
@@ -298,8 +308,8 @@ def _is_allowed(transport: Transport, right: Right, namespace: str) -> bool:
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",
         "spec": {
-            "user": f"system:serviceaccount:{namespace}:{ACCOUNT}",
-            "groups": [*groups, "system:authenticated"],
+            "user": account.user,
+            "groups": sorted(account.groups),
             "resourceAttributes": {name: value for name, value in attributes.items() if value},
         },
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from generator.cli.commands.doctor.rights import Right
 from generator.objects.outputs import OutputType
 
 
@@ -78,6 +79,14 @@ class RoleBindingFact(NamedTuple):
     groups: frozenset[str]
 
 
+class RightsFact(NamedTuple):
+    """The account of the generator."""
+
+    account: Account
+    refused: Sequence[Right]
+    """The rights that it needs and has not."""
+
+
 class CertificateFact(NamedTuple):
     """The certificate of the placement service, without its key."""
 
@@ -118,8 +127,7 @@ class ClusterFacts:
     agent_sets: Fact
     """A tuple of `AgentSetFact`."""
     refused_rights: Fact
-    """The needed `Right`s that the generator's account has not, as a tuple; None without such an
-    account."""
+    """A `RightsFact`; None without an account of the generator."""
     policies: Fact
     """A tuple of `PolicyFact`, of Toponaut's policies; None if the API server has no such kind."""
     policy_bindings: Fact

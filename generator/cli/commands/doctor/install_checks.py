@@ -6,20 +6,21 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from generator.cli.commands.doctor.facts import AgentSetFact, CertificateFact, Fact
-from generator.cli.commands.doctor.rights import ACCOUNT, Right
+from generator.cli.commands.doctor.facts import AgentSetFact, CertificateFact, Fact, RightsFact
 from generator.cli.output import show_count
 from runtime.checks import Check, Outcome
 from topology.model.errors import list_some, show
 
 _MAX_RIGHTS: Final = 6
 _TWINS: Final = {
-    "toponaut-agent": "toponaut-agent-gpu",
-    "toponaut-sweeper": "toponaut-sweeper-gpu",
     "toponaut-sweeper-gpu": "toponaut-sweeper",
+    "toponaut-sweeper": "toponaut-sweeper-gpu",
+    "toponaut-agent-gpu": "",
+    "toponaut-agent": "toponaut-agent-gpu",
 }
-"""The DaemonSet that has the pods if all nodes, or all sweepers, are of one kind. Without nodes for
-`toponaut-agent-gpu`, the chart's values name a RuntimeClass that no agent uses."""
+"""By a part of its name: the DaemonSet that has the pods if all nodes, or all sweepers, are of one
+kind. Without nodes for `toponaut-agent-gpu`, the chart's values name a RuntimeClass that no agent
+uses."""
 _EXPIRY_NOTICE: Final = timedelta(days=14)
 """Two thirds of the life of a certificate of cert-manager's default are over long before."""
 
@@ -37,7 +38,7 @@ def check_agent_pods(fact: Fact, *, namespace: str) -> Iterator[Check]:
         if row.num_ready < row.num_wanted:
             fix = f"kubectl -n {namespace} describe daemonset {show(row.name)}"
             yield Check(subject, Outcome.WARNING, message, fix)
-        elif row.num_wanted or wanted.get(_TWINS.get(row.name, "")):
+        elif row.num_wanted or wanted.get(_name_twin(row.name)):
             yield Check(subject, Outcome.OK, message)
         else:
             message = f"{show(row.name)}: no node is selected"
@@ -45,24 +46,31 @@ def check_agent_pods(fact: Fact, *, namespace: str) -> Iterator[Check]:
             yield Check(subject, Outcome.WARNING, message, fix)
 
 
-def check_rights(fact: Fact, *, namespace: str) -> Iterator[Check]:
+def _name_twin(name: str) -> str:
+    """Return the name of the other DaemonSet, with its prefix and suffix; empty without one."""
+    part = next((part for part in _TWINS if part in name), "")
+    return name.replace(part, _TWINS[part], 1) if part and _TWINS[part] else ""
+
+
+def check_rights(fact: Fact) -> Iterator[Check]:
     """Yield whether the generator's account may do what it does; nothing without an account."""
     subject = "Rights"
     if fact.problem:
         yield Check(subject, Outcome.UNKNOWN, f"cannot be read: {show(fact.problem, 400)}")
     elif fact.value is not None:
-        yield _judge_rights(subject, fact.value, namespace)
+        yield _judge_rights(subject, fact.value)
 
 
-def _judge_rights(subject: str, refused: Sequence[Right], namespace: str) -> Check:
+def _judge_rights(subject: str, rights: RightsFact) -> Check:
+    name, refused = show(rights.account.name), rights.refused
     if not refused:
-        return Check(subject, Outcome.OK, f"{ACCOUNT} may do all that it does")
+        return Check(subject, Outcome.OK, f"{name} may do all that it does")
     shown = list_some(list(dict.fromkeys(map(str, refused))), _MAX_RIGHTS)
     fix = (
         "name the outputs in generator.outputs of the chart, and upgrade it; then: kubectl auth "
-        f"can-i {refused[0]} --as system:serviceaccount:{namespace}:{ACCOUNT}"
+        f"can-i {refused[0]} --as {show(rights.account.user)}"
     )
-    return Check(subject, Outcome.ERROR, f"{ACCOUNT} may not: {shown}", fix)
+    return Check(subject, Outcome.ERROR, f"{name} may not: {shown}", fix)
 
 
 def check_certificate(fact: Fact, *, now: datetime, namespace: str) -> Iterator[Check]:
