@@ -1,10 +1,13 @@
 """Values that are no use are refused before anything is rendered, and the message says which."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from tests.daemonset.tools import DEADLINE_S, render
+from tests.daemonset.tools import CHART, DEADLINE_S, render
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(2 * DEADLINE_S)]
 
@@ -13,6 +16,7 @@ BAD = {
     "a section that nobody knows": ("agents.mode=frames", "agents"),
     "a mode that is none": ("agent.mode=sniff", "mode"),
     "a period without a unit": ("generator.period=60", "period"),
+    "a period of no time": ("agent.period=0s", "period"),
     "a port that is none": ("agent.metricsPort=80000", "metricsPort"),
     "a group by its name": ("agent.lldpd.gid=_lldpd", "gid"),
     "a group by its name in a list": ("agent.lldpd.gid={105,_lldpd}", "gid"),
@@ -78,6 +82,50 @@ def test_it_says_how_sweepers_reach_the_fabric(setting: str, advice: str, tmp_pa
     assert answer.returncode != 0
     assert advice in answer.stderr
     assert "oneOf" not in answer.stderr
+
+
+def list_keys(values: dict[str, Any], above: str = "") -> Iterator[str]:
+    """Yield the path of each value, sections before what is in them."""
+    for key, value in values.items():
+        path = f"{above}{key}"
+        yield path
+        if isinstance(value, dict):
+            yield from list_keys(value, f"{path}.")
+
+
+def has_null(value: object) -> bool:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return value is None or any(map(has_null, parts))
+
+
+KEYS = [path for path in list_keys(yaml.safe_load((CHART / "values.yaml").read_text()))
+        if not path.rpartition(".")[2].count("/")]  # fmt: skip
+EVERYTHING = (
+    "sweep.enabled=true,sweep.privileged=true,agent.runtimeClassName=nvidia",
+    "grpc.enabled=true,web.enabled=true,web.ingress.enabled=true,web.ingress.host=a.example",
+    "grpc.certManager.enabled=true,grpc.certManager.issuerRef.name=a",
+    "monitoring.podMonitor.enabled=true,monitoring.rules.enabled=true",
+    "monitoring.dashboard.enabled=true",
+)
+
+
+@pytest.mark.parametrize("path", [key for key in KEYS if "." not in key])
+@pytest.mark.timeout(10 * DEADLINE_S)
+def test_it_takes_the_removal_of_a_value_or_names_it(path: str, tmp_path: Path) -> None:
+    """Helm removes a default that is set to null, and leaves out new ones in some upgrades."""
+    for key in (key for key in KEYS if f"{key}.".startswith(f"{path}.")):
+        answer = render(settings=[*EVERYTHING, f"{key}=null"], home=tmp_path)
+        if answer.returncode == 0:
+            assert not any(map(has_null, yaml.safe_load_all(answer.stdout))), key
+        else:
+            assert "meet the specifications of the schema" in answer.stderr, key
+            assert key.rpartition(".")[2] in answer.stderr
+
+
+def test_the_ports_of_an_agent_differ(tmp_path: Path) -> None:
+    answer = render(settings=["agent.metricsPort=8081"], home=tmp_path)
+    assert answer.returncode != 0
+    assert "agent.metricsPort and agent.healthPort are the same port" in answer.stderr
 
 
 def test_an_ingress_needs_certificates_and_tokens(tmp_path: Path) -> None:

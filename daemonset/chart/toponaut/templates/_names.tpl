@@ -82,7 +82,7 @@ spec:
 
 {{- /* The types of the outputs that the generator may write, one per line; takes the root. */}}
 {{- define "toponaut.outputs" -}}
-{{- $types := .Values.generator.outputs -}}
+{{- $types := .Values.generator.outputs | default list -}}
 {{- range (.Values.fabric.spec).outputs }}{{ $types = append $types .type }}{{ end -}}
 {{- $types | uniq | sortAlpha | join "\n" -}}
 {{- end }}

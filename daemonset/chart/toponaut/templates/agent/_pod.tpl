@@ -103,7 +103,7 @@ spec:
       imagePullSecrets:
         {{- toYaml . | nindent 8 }}
       {{- end }}
-      {{- with merge (dict) (.sweeps | ternary $root.Values.sweep.nodeSelector (dict)) $agent.nodeSelector }}
+      {{- with merge (dict) (.sweeps | ternary $root.Values.sweep.nodeSelector (dict)) ($agent.nodeSelector | default dict) }}
       nodeSelector:
         {{- toYaml . | nindent 8 }}
       {{- end }}
@@ -159,7 +159,7 @@ spec:
             - {name: metrics, containerPort: {{ $agent.metricsPort | int }}, protocol: TCP}
           {{- include "toponaut.containerDefaults" . | nindent 10 }}
           {{- include "toponaut.probes" (dict "port" ($agent.healthPort | int) "host" ($hearsFrames | ternary "127.0.0.1" "")) | trim | nindent 10 }}
-          {{- $resources := deepCopy $mine.resources }}
+          {{- $resources := deepCopy ($mine.resources | default dict) }}
           {{- with and .sweeps $root.Values.sweep.deviceResource }}
           {{- $resources = merge (dict "limits" (dict . "1")) $resources }}
           {{- end }}
