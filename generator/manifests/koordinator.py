@@ -12,7 +12,7 @@ from typing import Any, Final
 from generator.manifests.fields import Field
 from generator.manifests.ignored_fields import FieldTable, Relevance, find_ignored
 from generator.manifests.kinds.metadata import METADATA, STATUS
-from generator.manifests.kinds.pod_sets import PodSet, Workload
+from generator.manifests.kinds.pod_sets import PodSet, Workload, cap_minimum
 from generator.manifests.objects import KubeObject, Manifests, has_key_prefix
 from generator.manifests.pod_groups import find_group_pods, find_only_group
 from generator.manifests.tier_names import LevelNames, join_tiers
@@ -112,15 +112,22 @@ def _check_total(total: Field, listed: int) -> None:
 def _build_gang(
     owner: KubeObject, annotations: Field, gang: Workload, groups: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return the groups with the minimum of the gang."""
-    minimum = owner.spec.get("minMember").optional_integer() if owner.kind == "PodGroup" else None
-    if minimum is None:
-        minimum = annotations.get(f"{PREFIX}min-available").integer_from_text()
-    if minimum is None:
+    """Return the groups with the minimum of the gang; a PodGroup without it needs no pods.
+
+    Source: pkg/scheduler/plugins/coscheduling/core/gang.go, tryInitByPodGroup.
+    """
+    if owner.kind == "PodGroup":
+        field = owner.spec.get("minMember")
+        wanted: int | None = field.integer(0)
+    else:
+        field = annotations.get(f"{PREFIX}min-available")
+        wanted = field.integer_from_text()
+    if wanted is None:
         return {"groups": groups} | (gang.apply_minimum(groups) if gang.sets else {})
     gang.note_unused_minimum("Koordinator reads the minimum of the gang")
     total = sum(row["count"] for row in groups)
-    if minimum >= total:
+    minimum = cap_minimum(field, wanted, total)
+    if minimum == total:
         return {"groups": groups}
     if len(groups) == 1:
         return {"groups": [groups[0] | {"min": minimum}]}

@@ -334,6 +334,12 @@ GANGS = [
         id="KAI: one replicated job of a JobSet that starts them in order",
     ),
     pytest.param(
+        [pod_group("scheduling.sigs.k8s.io/v1alpha1"), pod("a"), pod("b")],
+        None,
+        {"pods": 0},
+        id="Koordinator: a PodGroup without minMember is no gang",
+    ),
+    pytest.param(
         [
             pod("a", annotations={f"{KOORDINATOR}name": "g", f"{KOORDINATOR}min-available": "1"}),
             pod("b", annotations={f"{KOORDINATOR}name": "g", f"{KOORDINATOR}min-available": "1"}),
@@ -418,6 +424,11 @@ def test_a_job_runs_as_many_pods_as(spec: dict[str, Any], count: int) -> None:
              pod("a"), pod("b")],
             "spec.schedulingPolicy.gang.minCount: the file has only 2 pods",
             id="a minimum of Kubernetes above the pods",
+        ),
+        pytest.param(
+            [pod_group("scheduling.sigs.k8s.io/v1alpha1", minMember=3), pod("a"), pod("b")],
+            "spec.minMember: the file has only 2 pods",
+            id="a minimum of Koordinator above the pods",
         ),
         pytest.param(
             [pod_group("scheduling.run.ai/v2alpha2", minMember=3), pod("a"), pod("b")],
