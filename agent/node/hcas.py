@@ -15,12 +15,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from agent.node.interface_kinds import MELLANOX, is_function
+from agent.node.interface_kinds import MELLANOX
 from agent.node.sysfs import Sysfs
 
 INFINIBAND: Final = "class/infiniband"
 _MAX_DEVICES: Final = 256
 _SWITCH_MANAGEMENT: Final = "SMDL=SW_MNG"
+_SCALABLE: Final = ".sf."
 _MANAGEMENT_DEVICE: Final = "smi"
 
 
@@ -30,9 +31,19 @@ def list_hcas(root: Sysfs) -> tuple[str, ...]:
         name
         for name in root.list_names(INFINIBAND)[:_MAX_DEVICES]
         if not name.startswith(_MANAGEMENT_DEVICE)
-        and not is_function(root, f"{INFINIBAND}/{name}/device")
+        and not _is_function(root, f"{INFINIBAND}/{name}/device")
         and not leads_to_nvswitches(root, name)
     )
+
+
+def _is_function(root: Sysfs, device: str) -> bool:
+    """Return whether a device is a virtual function, or a scalable one such as `mlx5_core.sf.4`.
+
+    A driver may place the RDMA device of a whole card on the auxiliary bus, too.
+    """
+    path = root.resolve_link(device)
+    is_scalable = path is not None and _SCALABLE in path.name
+    return is_scalable or root.exists(f"{device}/physfn")
 
 
 def list_switch_bridges(root: Sysfs) -> tuple[str, ...]:

@@ -66,20 +66,15 @@ def find_kind(root: Sysfs, name: str) -> InterfaceKind:
     base = f"{_NET}/{name}"
     if not root.exists(f"{base}/device"):
         return InterfaceKind.VIRTUAL
-    if is_function(root, f"{base}/device"):
+    if _is_function(root, f"{base}/device"):
         return InterfaceKind.FUNCTION
     if _REPRESENTOR.match(root.read(f"{base}/phys_port_name") or ""):
         return InterfaceKind.FUNCTION
     return InterfaceKind.OTHER_BUS if _is_on_other_bus(root, base) else InterfaceKind.PORT
 
 
-def is_function(root: Sysfs, device: str) -> bool:
-    """Return whether a device is a virtual or scalable function, which has no cable of its own.
-
-    Args:
-        root: the sysfs tree.
-        device: the `device` link of an interface or HCA.
-    """
+def _is_function(root: Sysfs, device: str) -> bool:
+    """Return whether the device of an interface is a virtual or scalable function."""
     if root.exists(f"{device}/physfn") or root.link_name(f"{device}/subsystem") == "auxiliary":
         return True
     path = root.resolve_link(device)

@@ -80,13 +80,25 @@ def test_a_vpd_is_read_once_while_the_driver_stays_bound(tmp_path: Path) -> None
     assert list_hcas(root) == ("mlx5_0",)
 
 
-@pytest.mark.parametrize("link", ["physfn", "subsystem"])
-def test_functions_without_a_cable_of_their_own_are_left_out(tmp_path: Path, link: str) -> None:
-    (hca(tmp_path, 0) / link).symlink_to("/x/bus/auxiliary")
-    (tmp_path / "devices/pci0000:00/0000:00:00.0/x").write_text("")
+@pytest.mark.parametrize(
+    ("place", "is_left_out"),
+    [("mlx5_core.sf.4", True), ("ionic.rdma.0", False), ("virtio0", False)],
+    ids=["a scalable function", "the RDMA device of a whole card", "virtio"],
+)
+def test_functions_without_a_cable_of_their_own_are_left_out(
+    tmp_path: Path, place: str, *, is_left_out: bool
+) -> None:
+    base = hca(tmp_path, 0) / "infiniband/mlx5_0"
+    (base / "device").unlink()
+    plant(tmp_path, {f"devices/pci0000:00/0000:00:00.0/{place}/vendor": "0x15b3"})
+    (base / "device").symlink_to(f"../../{place}")
+    assert list_hcas(Sysfs(tmp_path)) == (() if is_left_out else ("mlx5_0",))
+
+
+def test_virtual_functions_are_left_out(tmp_path: Path) -> None:
+    (hca(tmp_path, 0) / "physfn").symlink_to("..")
     hca(tmp_path, 1)
-    expected = ("mlx5_1",) if link == "subsystem" else ("mlx5_0", "mlx5_1")
-    assert list_hcas(Sysfs(tmp_path)) == expected
+    assert list_hcas(Sysfs(tmp_path)) == ("mlx5_1",)
 
 
 def test_a_bridge_has_no_port_no_guid_and_no_subnet_and_is_named(tmp_path: Path) -> None:
