@@ -81,7 +81,8 @@ def _find_kept(
 ) -> list[Port]:
     """Return the last known ports whose function is there, but none of its interfaces.
 
-    A new name at the same function is the same port, renamed.
+    A new name at the same function is the same port, renamed. A port with an id of the last one is
+    that port, seen by another function.
 
     Args:
         driven: addresses of the functions that are there, with their driver.
@@ -90,6 +91,7 @@ def _find_kept(
     """
     last_names = {port.name for port in known.ports}
     names = {port.name for port in seen.ports}
+    ids = {id_ for port in seen.ports for id_ in port.ids}
     renamed = {port.pci_address for port in seen.ports if port.name not in last_names}
     return [
         port
@@ -99,6 +101,7 @@ def _find_kept(
         and port.pci_address
         and port.pci_address in driven
         and port.pci_address not in renamed
+        and ids.isdisjoint(port.ids)
     ]
 
 

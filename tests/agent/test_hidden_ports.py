@@ -264,6 +264,16 @@ def test_an_rdma_device_of_another_function_finds_its_interface(
     assert ports.keys() == {"eth0", "eno1"}
 
 
+def test_a_port_that_another_function_still_shows_is_not_kept_beside_it(node: Node) -> None:
+    second, mac = "0000:83:00.0", "b8:ce:f6:00:00:03"
+    plant(node.root, card("eth1", second, mac, phys_port_id="a1") | driven(second))
+    (node.root / "class/net/eth0/phys_port_id").write_text("a1")
+    assert set(rows(node.round(*EARLIER))) == {"eth0", "eno1"}
+    node.hide()
+    node.remove("class/infiniband/mlx5_0")
+    assert set(rows(node.round(("eth1", "rail-1", "swp1"), *NOW))) == {"eth1", "eno1"}
+
+
 def test_software_makes_no_rdma_port_of_an_interface(node: Node) -> None:
     gid = "fe80:0000:0000:0000:bace:f6ff:fe00:0002"
     base = "devices/virtual/infiniband/rxe0"
