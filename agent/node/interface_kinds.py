@@ -10,7 +10,7 @@ is a port.
 | `phys_port_name` such as `pf0vf3`, `c1pf0sf88`, `pf0hpf` | FUNCTION: its far end in the card |
 | its device is on the auxiliary bus, such as `mlx5_core.sf.4` | FUNCTION: a scalable function |
 | a USB bus in its path, such as the network card that a BMC shows its host | OTHER_BUS |
-| the PCI function above it is no network controller: rshim, Thunderbolt, NTB | OTHER_BUS |
+| the PCI function above it is a bridge, DMA engine or bus: NTB, rshim, Thunderbolt | OTHER_BUS |
 | the driver above it is that of the FIFO in a BlueField | OTHER_BUS |
 | `phy80211`, or DEVTYPE `wlan`, `wwan`, `bluetooth`, `gadget` in `uevent` | OTHER_BUS |
 
@@ -19,8 +19,8 @@ phys_port_name); Documentation/networking/devlink/mlx5 and
 Documentation/networking/device_drivers/ethernet/mellanox/mlx5/switchdev.rst (representors, scalable
 functions); drivers/platform/mellanox/mlxbf-tmfifo.c (a virtio interface below ACPI's MLNXBF01);
 drivers/net/hyperv/netvsc_drv.c and net/core/failover.c (the virtual function below its master);
-drivers/net/ethernet/mellanox/mlx5/core/dev.c (functions of one system image GUID are one card,
-whose ports `phys_port_name` numbers).
+mlx5e_devlink_port_register in drivers/net/ethernet/mellanox/mlx5/core/en/devlink.c (functions of
+one system image GUID are one card, whose ports `phys_port_name` numbers).
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ from topology.model.ids import parse_guid
 _NET: Final = "class/net"
 MELLANOX: Final = "0x15b3"
 _PCI_DEVICES: Final = "bus/pci/devices"
-_NETWORK_CONTROLLER: Final = "0x02"
+_NO_CARDS: Final = ("0x06", "0x08", "0x0c")
+"""Classes of bridges, system peripherals and controllers of serial buses. Others may be cards: the
+ports of a Gaudi are those of a processing accelerator (class 12)."""
 _REPRESENTOR: Final = re.compile(r"(c\d+)?pf\d+")
 _USB: Final = re.compile(r"usb\d+\Z")
 _PCI_ADDRESS: Final = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
@@ -117,7 +119,7 @@ def _is_on_other_bus(root: Sysfs, base: str) -> bool:
         return True
     functions = [part for part in parts if _PCI_ADDRESS.match(part)]
     pci_class = root.read(f"{_PCI_DEVICES}/{functions[-1]}/class") if functions else None
-    if pci_class and not pci_class.startswith(_NETWORK_CONTROLLER):
+    if pci_class and pci_class.startswith(_NO_CARDS):
         return True
     driver = root.link_name(f"{base}/device/../driver") or ""
     if _FIFO.search(driver) or any(_FIFO.match(part) for part in parts):

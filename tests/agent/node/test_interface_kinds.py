@@ -44,6 +44,8 @@ def collect(root: Path, *patterns: str) -> CollectedFacts:
 PORTS = [
     pytest.param(interface(CARD) | on_pci(PF, "0x020000"), id="a card"),
     pytest.param(interface(CARD) | on_pci(PF, "0x028000"), id="a card of another network class"),
+    pytest.param(interface(CARD) | on_pci(PF, "0x120000"), id="a port of an accelerator"),
+    pytest.param(interface(CARD) | on_pci(PF, "0x0b4000"), id="a card that is a processor"),
     pytest.param(interface(CARD, phys_port_name="p0"), id="the uplink of a switching card"),
     pytest.param(interface(f"{CARD}/virtio0") | on_pci(PF, "0x020000"), id="virtio on PCI"),
     pytest.param(interface("devices/platform/LNRO0005:00/virtio2"), id="virtio of a small VM"),
