@@ -58,7 +58,7 @@ SHARED_MACS: Final = (
     "00:00:0c:07:ac:",  # HSRP version 1
     "00:00:0c:9f:f",  # HSRP version 2
     "00:05:73:a0:0",  # HSRP, IPv6
-    "00:07:b4:",  # GLBP
+    *(f"00:07:b4:0{group}:" for group in range(4)),  # GLBP: groups have ten bits
     "44:38:39:ff:",  # the range that Cumulus reserves for anycast gateways
     "00:1a:ca:ff:ff:",  # both ends of rshim in each BlueField
     "02:42:",  # bridges and containers of Docker, by their addresses
