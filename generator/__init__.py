@@ -4,7 +4,7 @@
 - ingest: reads reports, sweeps, captures and node lists into claims
 - jobs: where a running job is in the tree, and whether a better place is free
 - kube: the client of the Kubernetes API: credentials, transport, watches, leader election
-- manifests: placement requests from manifests of Volcano, Kueue, KAI, Koordinator, Godel and Slurm
+- manifests: placement requests from manifests of workloads and schedulers, and from jobs of Slurm
 - objects: parsers of the objects and files that the generator reads
 - observe: from claims to an observation: the tree and the findings
 - outputs: renders a tree as HyperNodes

@@ -29,6 +29,7 @@ from generator.manifests.ignored_fields import render_warning
 from generator.manifests.kinds.unlisted_resources import list_on_nodes
 from generator.objects.fabric import with_label_keys
 from generator.objects.inventory import Inventory, build_node_specs
+from generator.placement.answer import Placement, ReasonKind
 from generator.placement.cluster.nodes import RunningGang
 from generator.placement.cluster.snapshot import (
     Snapshot,
@@ -194,6 +195,13 @@ def _note_unknown_nodes(gang: RunningGang, snapshot: Snapshot) -> None:
         click.echo(
             f"note: pods of the gang run on nodes that are not in the tree: {names}", err=True
         )
+
+
+def note_unknown_level(placement: Placement, loaded: LoadedRequest) -> None:
+    """Print on stderr, below a refusal, how to map a level of a manifest to a tier of the tree."""
+    reason = placement.reason
+    if reason is not None and reason.kind is ReasonKind.NO_LEVEL and loaded.translation is not None:
+        click.echo("note: --level NAME=TIER says which tier a level of the manifest is", err=True)
 
 
 def note_missing_capacity(cluster: ClusterInput) -> None:

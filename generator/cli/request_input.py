@@ -79,7 +79,8 @@ class LoadedRequest(NamedTuple):
         try:
             return parse_request(document)
         except PlacementRequestError as error:
-            raise ConfigError(f"{self.source}: {error}") from error
+            where = "" if self.translation is None else "in the request that --translate prints: "
+            raise ConfigError(f"{self.source}: {where}{error}") from error
 
     @property
     def is_job(self) -> bool:
@@ -255,7 +256,7 @@ def _check_kind(value: object, source: str) -> None:
     """
     if not isinstance(value, dict):
         raise ConfigError(
-            f"{source}: expected a {KIND} of {API_VERSION}, or a manifest of another system"
+            f"{source}: expected {FileKind.REQUEST.value}, got a {type(value).__name__}"
         )
     version, kind = value.get("apiVersion"), value.get("kind")
     if kind == KIND or kind is None:

@@ -24,12 +24,12 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
 class Note(NamedTuple):
-    """An interpretation of a field that its value alone does not show."""
+    """How a field was read, where its value alone does not show it."""
 
     path: str
     text: str
     is_warning: bool = False
-    """Whether the system that the manifest is for may place the pods differently."""
+    """Whether the scheduler may read the field in another way."""
 
     def __str__(self) -> str:
         """Return `path: text`."""
@@ -50,9 +50,9 @@ class Field:
         self._is_read = False
 
     def regroup(self, **parts: Field) -> Field:
-        """Return a mapping of fields that are elsewhere in the document; they keep their paths.
+        """Return a mapping of fields from anywhere in the document, which keep their paths.
 
-        What is read of it counts as read of them.
+        A part that is read here counts as read in the document.
         """
         found = Field({key: part.value for key, part in parts.items()}, self.path, self._notes)
         found._children.update(parts)
@@ -151,7 +151,7 @@ class Field:
         self._notes.append(Note(self.path, text))
 
     def warn(self, text: str) -> None:
-        """Say why this field may place the pods differently, although it was read."""
+        """Say how the scheduler may read this field in another way than Toponaut."""
         self._notes.append(Note(self.path, text, is_warning=True))
 
     def build_error(self, problem: str) -> PlacementRequestError:

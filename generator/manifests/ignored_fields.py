@@ -26,7 +26,7 @@ class Relevance(StrEnum):
     """Whether an ignored field may affect placement."""
 
     NONE = "no effect on placement"
-    POSSIBLE = "not supported; the system that it is for may place the pods differently"
+    POSSIBLE = "Toponaut does not read this; the scheduler may place the pods differently"
 
 
 class IgnoredField(NamedTuple):
@@ -63,7 +63,7 @@ def collect_ignored(rows: Iterable[IgnoredField]) -> tuple[IgnoredField, ...]:
 
 
 def render_warning(note: Note) -> IgnoredField:
-    """Return the row of a field that was read, but not as its system reads it."""
+    """Return a warning as a row of the ignored fields, because it matters as much."""
     return IgnoredField(note.path.removesuffix(ROOT), Relevance.POSSIBLE, reason=note.text)
 
 

@@ -86,6 +86,7 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
         workload.note_unused_minimum("Kueue does not read it and admits all pods together")
     _link_leaders(workload.sets, groups)
     _note_admission(workload.owner)
+    _warn_of_annotated_job(workload.owner)
     spec = {
         "preset": Preset.KUEUE.value,
         "gang": workload.owner.name,
@@ -93,6 +94,17 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
         "groups": groups,
     }
     return add_exclusive_tiers(spec, workload, manifests.levels)
+
+
+def _warn_of_annotated_job(owner: KubeObject) -> None:
+    """Warn of annotations that are on a job, because Kueue reads them on its pod templates."""
+    if (owner.group, owner.kind) not in {("batch", "Job"), ("jobset.x-k8s.io", "JobSet")}:
+        return
+    for name in _FIELDS:
+        annotation = owner.annotations.get(PREFIX + name)
+        if annotation.exists:
+            annotation.raw()
+            annotation.warn("Kueue reads this annotation on pod templates only; move it there")
 
 
 def _find_priority(workload: Workload) -> int:

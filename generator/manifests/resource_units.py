@@ -37,7 +37,7 @@ def fit_units(
         if set(request) == {SLOTS}:
             return group
         slots = _count_slots(request, max_slots)
-        notes.append(Note(path, f"nodes list slots but no devices: each pod takes {slots}"))
+        notes.append(Note(path, f"the nodes list no devices, only slots: each pod takes {slots}"))
         return group | {"request": {SLOTS: slots}}
 
     return _convert_groups(spec, convert), tuple(notes)

@@ -96,6 +96,9 @@ def _parse_job(workload: Workload, manifests: Manifests) -> dict[str, Any]:
         groups.append(row | _parse_partitions(task.get("partitionPolicy"), pods, manifests))
     wanted = sum(task.get("replicas").integer(1) for task in tasks.values())
     least = job.spec.get("minAvailable").optional_integer() or None
+    if least is not None and least > wanted:  # as Volcano's webhook
+        problem = f"expected at most {wanted}, the replicas of all tasks"
+        raise job.spec.get("minAvailable").build_error(problem)
     if least is not None:  # Pods that have completed count for it.
         least = max(least - wanted + sum(row["count"] for row in groups), 0)
     _apply_minimum(groups, least)

@@ -12,6 +12,7 @@ from generator.cli.cluster_input import (
     fit_to_cluster,
     fit_to_server,
     note_missing_capacity,
+    note_unknown_level,
     read_cluster_input,
     read_request,
 )
@@ -75,6 +76,7 @@ def run(
             output,
             text=lambda: render_placement_text(placement, known_tree, output),
         )
+    note_unknown_level(placement, loaded)
     if cluster is not None and not placement.is_feasible:
         note_missing_capacity(cluster)
     if (check or is_host_list) and not placement.is_feasible:

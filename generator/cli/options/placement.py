@@ -15,8 +15,9 @@ request_options: Final = combine_options(
     click.option(
         "-f",
         "--file",
-        help="PlacementRequest, or manifests of Volcano, Kueue, KAI, Koordinator or Godel, as YAML "
-        "or JSON, or an sbatch script; - is stdin.",
+        help="PlacementRequest, or the manifests of one gang: its workload (Job, JobSet, RayJob "
+        "and others), its pods, and objects of Volcano, Kueue, KAI, Koordinator, Gödel, Grove or "
+        "kube-scheduler; YAML or JSON. Or an sbatch script. - is stdin.",
     ),
     click.option(
         "--sbatch",

@@ -46,7 +46,25 @@ def test_it_places_a_job_and_says_what_it_ignored(scene: Scene, tmp_path: Path) 
     assert said[0] == "read as a request of Kueue"
     assert any(line.startswith("ignored: ") and "priorityClassName" in line for line in said)
     assert any("no effect on placement" in line and "spec.suspend" in line for line in said)
-    assert "note: groups[0]: nodes list slots but no devices: each pod takes 1" in said
+    assert "note: groups[0]: the nodes list no devices, only slots: each pod takes 1" in said
+
+
+def test_it_says_how_to_name_a_level_that_the_tree_lacks(scene: Scene, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB.replace("toponaut.io/leaf", "example.com/rack"), encoding="utf-8")
+    ran = run("place", "-f", file, "--reports", scene.reports())
+    assert "infeasible: no-level, tier topology.example.com/rack" in ran.out
+    assert "note: --level NAME=TIER says which tier a level of the manifest is" in ran.err
+
+
+def test_it_warns_of_an_annotation_of_pods_on_their_job(scene: Scene, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    annotation = "annotations: {kueue.x-k8s.io/podset-required-topology: rack}"
+    file.write_text(JOB.replace("name: train", f"name: train, {annotation}"), encoding="utf-8")
+    ran = run("place", "-f", file, "--reports", scene.reports())
+    (line,) = [line for line in ran.err.splitlines() if "required-topology" in line]
+    assert line.startswith("ignored: Job 'train' (line 2): metadata.annotations[")
+    assert line.endswith("Kueue reads this annotation on pod templates only; move it there")
 
 
 def test_it_uses_the_tier_set_by_the_user(tmp_path: Path) -> None:

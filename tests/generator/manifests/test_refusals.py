@@ -68,6 +68,11 @@ REFUSED = [
         id="nothing to place",
     ),
     pytest.param(
+        [volcano_job([{"replicas": 2}, {"replicas": 1}], minAvailable=4)],
+        "Job 'v' (line 1): spec.minAvailable: expected at most 3, the replicas of all tasks, got 4",
+        id="Volcano: a minimum above all replicas",
+    ),
+    pytest.param(
         [volcano_job([{"replicas": 2}], networkTopology={"mode": "firm"})],
         "Job 'v' (line 1): spec.networkTopology.mode: expected hard or soft, got 'firm'",
         id="Volcano: an unknown mode",

@@ -150,7 +150,7 @@ def test_a_field_without_effect_is_printed_with_its_reason(shared: SharedNodes) 
     said = ran.err.splitlines()
     assert ran.code == ExitCode.SKIPPED
     title = "PyTorchJob 'train' (line 1)"
-    assert f"ignored: {title}: metadata.labels['volcano.sh/unheard-of']: not supported" in ran.err
+    assert f"ignored: {title}: metadata.labels['volcano.sh/unheard-of']: Toponaut" in ran.err
     assert (
         f"ignored, no effect on placement: {title}: spec.runPolicy.cleanPodPolicy: "
         "says how pods end, and what follows"
