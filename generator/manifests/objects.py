@@ -1,4 +1,4 @@
-"""The Kubernetes objects of a file, and the order of tiers in its topology objects."""
+"""The Kubernetes objects of a file, and the levels that its topology objects list."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from typing import Final
 
 from generator.manifests.fields import ROOT, Field
 from generator.manifests.tier_names import LevelNames
+from generator.objects.topology_levels import (
+    LEVEL_FIELDS,
+    LEVEL_LISTS,
+    TOPOLOGY_KINDS,
+    list_levels,
+)
 from topology.model.errors import PlacementRequestError, show
 
 _ENDED_PHASES: Final = frozenset({"Succeeded", "Failed"})
@@ -69,7 +75,7 @@ class KubeObject:
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """All objects of a file in their order, and the known names of tiers."""
+    """All objects of a file in their order, and the names of levels."""
 
     objects: tuple[KubeObject, ...]
     levels: LevelNames
@@ -159,36 +165,12 @@ def names_scheduler(value: object, names: Collection[str]) -> bool:
 
 
 def _collect_levels(manifests: Manifests) -> None:
-    """Read the order of tiers from the topology objects of Kueue, KAI and Koordinator."""
-    for topology in manifests.select("Topology"):
-        rows = topology.spec.get("levels").items()
+    """Read the levels of the topology objects of a file."""
+    for topology in manifests.select(*TOPOLOGY_KINDS):
+        rows = [row for name in LEVEL_LISTS for row in topology.spec.get(name).items()]
+        for field in (row.get(name) for row in rows for name in LEVEL_FIELDS):
+            for part in field.items() if isinstance(field.value, list) else [field]:
+                part.text()
         manifests.levels.add_levels(
-            _list_names(row.get("nodeLabel"), row.get("alias"), row.get("key")) for row in rows
+            (*level.keys, *level.other_names) for level in list_levels(topology.spec.value)
         )
-    for topology in manifests.select("ClusterNetworkTopology"):
-        rows = topology.spec.get("networkTopologySpec").items()
-        child_of = {
-            row.get("parentTopologyLayer").text(): row.get("topologyLayer").text() for row in rows
-        }
-        keys_of = {
-            row.get("topologyLayer").text(): _list_names(*row.get("labelKey").items())
-            for row in rows
-        }
-        manifests.levels.add_levels(
-            (layer, *keys_of.get(layer, ())) for layer in _order_levels(child_of)
-        )
-
-
-def _list_names(*fields: Field) -> tuple[str, ...]:
-    return tuple(filter(None, (field.text() for field in fields)))
-
-
-def _order_levels(child_of: Mapping[str, str]) -> Iterator[str]:
-    """Yield layers from the root down; stop at a cycle."""
-    tops = sorted(child_of.keys() - set(child_of.values()))
-    layer = tops[0] if tops else ""
-    visited: set[str] = set()
-    while layer and layer not in visited:
-        visited.add(layer)
-        yield layer
-        layer = child_of.get(layer, "")

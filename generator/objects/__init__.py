@@ -14,7 +14,7 @@
 - `pods`: running pods: gangs, bound pods, agents.
 - `pod_resources`: the resources that pods use, and the free capacity of nodes.
 - `reservation`: the PlacementReservation object.
-- `topology_levels`: the label keys in a Topology of Kueue, KAI, Koordinator or Grove.
+- `topology_levels`: the levels in a Topology of Kueue, KAI, Koordinator or Grove.
 - `tree_document`: the printed TopologyTree, for its schema.
 - `tree_record`: the TreeRecord object: the HyperNodes that were decided last.
 - `yaml_document`: JSON and YAML text to plain documents.

@@ -1,11 +1,28 @@
-"""The label keys in an existing Topology of Kueue, KAI, Koordinator or Grove."""
+"""The levels in a Topology of Kueue or KAI, and in those of Koordinator and Grove. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
 
 from generator.objects.yaml_document import parse_documents
 from topology.model.errors import ConfigError, ParseError
+
+TOPOLOGY_KINDS: Final = ("Topology", "ClusterNetworkTopology", "ClusterTopologyBinding")
+LEVEL_LISTS: Final = ("levels", "networkTopologySpec")
+"""Fields of a spec with the levels; Koordinator's are in any order, each with its parent."""
+_KEYS: Final = ("nodeLabel", "key", "labelKey")
+_OTHER_NAMES: Final = ("alias", "domain", "topologyLayer")
+LEVEL_FIELDS: Final = (*_KEYS, *_OTHER_NAMES, "parentTopologyLayer")
+
+
+class TopologyLevel(NamedTuple):
+    """The names of a level."""
+
+    keys: tuple[str, ...]
+    """Label keys; several if nodes have one of them."""
+    other_names: tuple[str, ...]
+    """The alias of KAI, the domain of Grove or the layer of Koordinator."""
 
 
 def parse_topology_levels(raw: bytes, *, source: str) -> tuple[str, ...]:
@@ -17,31 +34,27 @@ def parse_topology_levels(raw: bytes, *, source: str) -> tuple[str, ...]:
     for document in parse_documents(raw, source=source):
         if isinstance(document, ParseError):
             raise ConfigError(str(document))
-        keys = tuple(_iterate_keys(document.value))
+        spec = document.value.get("spec") if isinstance(document.value, Mapping) else None
+        keys = tuple(level.keys[0] for level in list_levels(spec) if level.keys)
         if keys:
             return keys
     raise ConfigError(f"{source}: no Topology whose levels name label keys")
 
 
-def _iterate_keys(document: object) -> Iterator[str]:
-    spec = document.get("spec") if isinstance(document, Mapping) else None
+def list_levels(spec: object) -> Iterator[TopologyLevel]:
+    """Yield the levels of the spec of a Topology, coarsest first."""
     if not isinstance(spec, Mapping):
         return
     levels = spec.get("levels") or _order_layers(spec.get("networkTopologySpec"))
     for level in levels if isinstance(levels, list) else []:
-        key = _find_key(level)
-        if key:
-            yield key
+        if isinstance(level, Mapping):
+            yield TopologyLevel(_list_texts(level, _KEYS), _list_texts(level, _OTHER_NAMES))
 
 
-def _find_key(level: object) -> str:
-    """Return the key of a level: Kueue and KAI, Grove, and Koordinator spell it differently."""
-    if not isinstance(level, Mapping):
-        return ""
-    key = level.get("nodeLabel") or level.get("key") or level.get("labelKey")
-    if isinstance(key, list):
-        key = key[0] if key else ""
-    return key if isinstance(key, str) else ""
+def _list_texts(level: Mapping[str, object], fields: tuple[str, ...]) -> tuple[str, ...]:
+    rows = [level.get(field) for field in fields]
+    texts = [text for row in rows for text in (row if isinstance(row, list) else [row])]
+    return tuple(text for text in texts if isinstance(text, str) and text)
 
 
 def _order_layers(layers: object) -> list[object]:

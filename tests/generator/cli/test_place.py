@@ -249,7 +249,11 @@ BAD_REQUESTS = [
     pytest.param('kind: "Größe"'.encode("latin-1"), "not UTF-8", id="in Latin-1"),
     pytest.param(b"[" * 100_000, "nested deeper", id="nested without limit"),
     pytest.param(b"&a [*a]", "alias *a stands inside its own value", id="an alias"),
-    pytest.param(b"- 1\n", "expected a placement request, or the manifest of a workload, got a list", id="a list"),
+    pytest.param(
+        b"- 1\n",
+        "expected a placement request, or the manifest of a workload, got a list",
+        id="a list",
+    ),
     pytest.param(b"a: 1\n---\nb: 2\n", "line 1: expected an object with apiV", id="two documents"),
     pytest.param(
         b"kind: Job\napiVersion: batch/v1\n", "spec.template.spec: is missing", id="an empty Job"

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from generator.manifests.fields import Field
-from generator.manifests.ignored_fields import Relevance
+from generator.manifests.ignored_fields import Relevance, find_ignored
+from generator.manifests.objects import read_objects
 from generator.manifests.resource_units import fit_units
 from generator.manifests.tier_names import LevelNames
 from tests.generator.manifests.scenes import (
@@ -55,6 +56,44 @@ def test_it_counts_levels_of_a_topology_from_the_bottom() -> None:
     fields = [Field(name, "") for name in ("zone", "rack")]
     assert [levels.find_tier(field) for field in fields] == ["zone|2", "rack|1"]
     assert "is tier 2 by the levels of this file" in str(fields[0].notes[0])
+
+
+TOPOLOGIES = [
+    pytest.param(
+        "Topology",
+        {"levels": [{"nodeLabel": "block", "alias": "b"}, {"nodeLabel": "rack", "alias": "r"}]},
+        "r",
+        id="KAI: an alias",
+    ),
+    pytest.param(
+        "ClusterTopologyBinding",
+        {"levels": [{"domain": "b", "key": "block"}, {"domain": "r", "key": "rack"}]},
+        "r",
+        id="Grove: a domain",
+    ),
+    pytest.param(
+        "ClusterNetworkTopology",
+        {
+            "networkTopologySpec": [
+                {"topologyLayer": "NodeTopologyLayer", "parentTopologyLayer": "r"},
+                {"topologyLayer": "r", "parentTopologyLayer": "b", "labelKey": ["rack"]},
+                {"topologyLayer": "b", "labelKey": ["block"]},
+            ]
+        },
+        "r",
+        id="Koordinator: a layer below one without a parent",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "spec", "name"), TOPOLOGIES)
+def test_it_takes_a_name_of_a_level_for_its_label_key(
+    kind: str, spec: dict[str, Any], name: str
+) -> None:
+    document = {"apiVersion": "x/v1", "kind": kind, "metadata": {"name": "t"}, "spec": spec}
+    manifests = read_objects([(1, document)], LevelNames())
+    assert manifests.levels.find_tier(Field(name, "level")) == f"{name}|rack|1"
+    assert {row.path for row in find_ignored(manifests.objects[0].spec, None)} == set()
 
 
 @pytest.mark.parametrize("name", ["a|leaf", "a&leaf", "<=1"])
