@@ -2,6 +2,8 @@
 
     logs             log lines on stderr: JSON or text, an event and its fields
     http             the probe-and-metrics server: a few small pages on one thread
+    listener         sockets that listen, and a limit of what they accept
+    fair_share       slots that callers share
     periodic         jobs that run every period; the only file that imports apscheduler
     program          how a program starts and ends: streams, signals, errors of the machine
     stop             stop signals of a server, and a stop request that threads share

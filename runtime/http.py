@@ -1,8 +1,8 @@
 """The probe-and-metrics server: a few small pages over HTTP, for kubelets and Prometheus.
 
 One thread serves all connections, so a slow, silent or disconnected client holds only a socket, and
-only for some seconds. If too many connections are open, the server closes the oldest. A connection
-carries one request; the server reads its first line and its `Accept` header.
+only for some seconds. A connection carries one request; the server reads its first line and its
+`Accept` header.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from threading import Thread
 from time import monotonic
 from typing import Final, NamedTuple
 
+from runtime.listener import open_listener
 from runtime.stop import Stop
 from runtime.values import Address
 from topology.model.errors import ConfigError
@@ -26,12 +27,11 @@ log = logging.getLogger(__name__)
 
 TEXT: Final = "text/plain; charset=utf-8"
 MAX_CONNECTIONS: Final = 16
-"""The most open connections of one server."""
+"""Of one server; a further one ends an old one."""
 DEADLINE_S: Final = 5.0
 """The longest life of a connection."""
 MAX_REQUEST_BYTES: Final = 8 << 10
 _READ_BYTES: Final = 4 << 10
-_BACKLOG: Final = 128
 _JOIN_S: Final = 5.0
 
 
@@ -102,7 +102,7 @@ class PageServer:
         self._pages = pages
         self._other_methods = other_methods
         try:
-            self._listener = open_listener(address)
+            self._listener = open_listener(address, MAX_CONNECTIONS)
         except OSError as error:
             reason = error.strerror or str(error)
             raise ConfigError(f"cannot listen on {address}: {reason}") from error
@@ -144,8 +144,6 @@ class PageServer:
         with suppress(OSError):
             connection, _ = self._listener.accept()
             connection.settimeout(0)
-            if len(self._open) >= MAX_CONNECTIONS:
-                self._drop(next(iter(self._open.values())), selector)
             self._open[connection] = _PageConnection(connection, monotonic() + DEADLINE_S)
             selector.register(connection, selectors.EVENT_READ)
 
@@ -223,26 +221,3 @@ def _accepted(fields: str) -> str:
         if name.lower() == "accept":
             return value.strip()
     return ""
-
-
-def open_listener(address: Address) -> socket.socket:
-    """Return a socket that listens, without blocking; an empty host means all addresses.
-
-    Raises:
-        OSError: the address cannot be bound.
-    """
-    any_host = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104 - the user asked for all
-    host = address.host or any_host
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        listener.bind((host, address.port))
-        listener.listen(_BACKLOG)
-    except OSError:
-        listener.close()
-        raise
-    listener.settimeout(0)
-    return listener

@@ -1,10 +1,14 @@
-"""The budget of a query: steps of work, and a deadline on a clock that the caller passes."""
+"""The budget of a query: steps of work, a deadline, and whether the caller still wants an answer.
+
+The caller passes the clock and the cancellation.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 MAX_DELAY_S, MAX_DELAY_SHARE = 0.02, 0.2
 """A deadline is kept within this time, or within this share of it, whichever is more."""
@@ -14,8 +18,21 @@ NODES_PER_STEP = 100
 """Nodes over which arrays are counted or compared in the time of one search step."""
 
 
+IsCancelled: TypeAlias = Callable[[], bool]
+"""Returns whether nobody waits for the answer any more; each step of a search asks."""
+
+
 class BudgetExhausted(Exception):  # noqa: N818 - caught by the engine, never shown
     """The budget ended before the search did."""
+
+
+class SearchCancelledError(Exception):
+    """Nobody waits for the answer any more."""
+
+
+def never_cancelled() -> bool:
+    """Return False: somebody waits for the answer, however long it takes."""
+    return False
 
 
 @dataclass
@@ -29,19 +46,27 @@ class Budget:
     """Steps that may follow the deadline, for what a first answer takes."""
     has_grace: bool = False
     """Whether this part of the query may use them."""
+    is_cancelled: IsCancelled = never_cancelled
 
     def spend(self, steps: int) -> None:
         """Subtract steps of work.
 
         Raises:
             BudgetExhausted: no steps are left, or the deadline has passed.
+            SearchCancelledError: nobody waits for the answer any more.
         """
+        self.check_cancellation()
         self.steps -= steps
         is_late = self.clock is not None and self.clock() > self.deadline_at_s
         if is_late and self.has_grace:
             self.grace_steps -= max(steps, 1)
         if self.steps < 0 or (is_late and (self.grace_steps < 0 or not self.has_grace)):
             raise BudgetExhausted
+
+    def check_cancellation(self) -> None:
+        """Raise SearchCancelledError if nobody waits for the answer any more."""
+        if self.is_cancelled():
+            raise SearchCancelledError
 
     def check(self) -> None:
         """Raise as `spend` does if the deadline has passed."""
@@ -51,6 +76,10 @@ class Budget:
         """Subtract the steps of one pass over arrays of this many nodes; raises as `spend` does."""
         self.spend(1 + num_nodes // NODES_PER_STEP)
 
+    def limited_to(self, steps: int) -> Budget:
+        """Return a budget of these steps that ends with the time of this one."""
+        return Budget(steps, self.clock, self.deadline_at_s, is_cancelled=self.is_cancelled)
+
 
 @dataclass
 class QueryTime:
@@ -58,17 +87,22 @@ class QueryTime:
 
     deadline_s: float | None
     clock: Callable[[], float] | None
+    is_cancelled: IsCancelled = never_cancelled
     budget: Budget = field(init=False)
     _started_at_s: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         """Start the clock of the query, if it has a deadline."""
         if self.deadline_s is None or self.clock is None:
-            self.budget = Budget()
+            self.budget = Budget(is_cancelled=self.is_cancelled)
             return
         self._started_at_s = self.clock()
         delay_s = max(MAX_DELAY_S, MAX_DELAY_SHARE * self.deadline_s)
-        self.budget = Budget(clock=self.clock, grace_steps=round(GRACE_STEPS_PER_S * delay_s))
+        self.budget = Budget(
+            clock=self.clock,
+            grace_steps=round(GRACE_STEPS_PER_S * delay_s),
+            is_cancelled=self.is_cancelled,
+        )
 
     def renew(self, steps: int, *, share: float = 1.0, has_grace: bool = False) -> Budget:
         """Allow this many steps until this share of the time has passed, or the grace is spent."""

@@ -17,7 +17,12 @@ from generator.placement.answer import (
     Reason,
     ReasonKind,
 )
-from generator.placement.budget import BudgetExhausted, QueryTime
+from generator.placement.budget import (
+    BudgetExhausted,
+    IsCancelled,
+    QueryTime,
+    never_cancelled,
+)
 from generator.placement.cluster.gang_view import view_for
 from generator.placement.cluster.nodes import RunningGang, RunningPods
 from generator.placement.cluster.snapshot import Snapshot
@@ -60,6 +65,7 @@ def place(
     *,
     clock: Callable[[], float] | None = None,
     explains: bool = True,
+    is_cancelled: IsCancelled = never_cancelled,
 ) -> Placement:
     """Return the best placement, or the reason why there is none.
 
@@ -72,12 +78,17 @@ def place(
         clock: seconds of a monotonic clock, for `deadline_s`; without a clock only the number of
             steps is bounded.
         explains: whether a placement is explained; a refusal always is.
+        is_cancelled: asked at each step of the search.
+
+    Raises:
+        SearchCancelledError: the search was cancelled before it had an answer.
     """
     key = (explains, *_cache_key(snapshot, request))
     cached = snapshot.answers.get(key)
     if isinstance(cached, Placement):
         return cached
-    placement = _compute_answer(snapshot, request, clock, explains=explains)
+    query_time = QueryTime(request.deadline_s, clock, is_cancelled)
+    placement = _compute_answer(snapshot, request, query_time, explains=explains)
     if placement.is_proved:
         if len(snapshot.answers) >= MAX_CACHED_ANSWERS:
             snapshot.answers.clear()
@@ -96,14 +107,13 @@ def _cache_key(snapshot: Snapshot, request: PlacementRequest) -> tuple[object, .
 def _compute_answer(
     snapshot: Snapshot,
     request: PlacementRequest,
-    clock: Callable[[], float] | None,
+    query_time: QueryTime,
     *,
     explains: bool,
 ) -> Placement:
     refusal = find_refusal(snapshot, request)
     if refusal is not None:
         return Placement(is_feasible=False, reason=refusal)
-    query_time = QueryTime(request.deadline_s, clock)
     budget = query_time.renew(SEARCH_STEPS, has_grace=True)
     try:
         view = view_for(snapshot, request.gang, request.priority, exclusive=request.exclusive)

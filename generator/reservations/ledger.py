@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from threading import Lock
-from typing import Final
+from typing import Final, NamedTuple
 
 from generator.objects.pods import BoundPod
 from generator.placement.answer import Placement
+from generator.placement.budget import IsCancelled, never_cancelled
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import as_running_gang, place
 from generator.placement.request import PlacementRequest
@@ -53,6 +53,7 @@ from generator.reservations.rules import (
     restore_placement,
 )
 from generator.reservations.store import ReservationStore, StoreFenced
+from runtime.fair_share import FairShare
 from runtime.transition_log import TransitionLog
 from topology.model.errors import KubeConflict, KubeError, KubeFenced, StoreError, show
 
@@ -63,10 +64,22 @@ MAX_ATTEMPTS: Final = 3
 MAX_WRITES_PER_TICK: Final = 100
 """Writes of one `tick`, and deletions; callers do not wait for all that is due."""
 _MIN_BUDGET_S: Final = 0.01
+MAX_TURN_S: Final = 2.0
+"""Of the searches of one request while the others wait: requests are placed one at a time."""
+_MAX_WAITING: Final = 256
+"""Requests that wait for their turn; a server limits its calls more than this."""
 
 
 _ReservedState = tuple[CapacityState, Sequence[Reservation], Mapping[str, ReservationUsage]]
 """Capacity of a cluster, the reservations that hold nodes there, and the usage of each by id."""
+
+
+class SearchLimit(NamedTuple):
+    """When the search for a gang ends."""
+
+    ends_at_s: float
+    """On the monotonic clock."""
+    is_cancelled: IsCancelled = never_cancelled
 
 
 def _ignore_change() -> None:
@@ -103,7 +116,9 @@ class ReservationLedger:
         self._capacity: CapacityState | None = None
         self._cached: CachedSnapshot | None = None
         self._cache = ReservationCache()
-        self._placement_lock = Lock()
+        self._turns = FairShare(
+            1, per_caller=1, max_waiting=_MAX_WAITING, waiting_per_caller=_MAX_WAITING
+        )
         self._write_lock = Lock()
 
     @property
@@ -146,28 +161,42 @@ class ReservationLedger:
         return ReservedTotals(phases, amounts)
 
     def reserve(
-        self, request: ReservationRequest, *, budget_s: float
+        self,
+        request: ReservationRequest,
+        *,
+        budget_s: float,
+        caller: str = "",
+        is_cancelled: IsCancelled = never_cancelled,
     ) -> ReservationResult | Refusal:
         """Place a gang and reserve its nodes.
 
         Args:
             request: the gang and the time for which to hold its nodes.
-            budget_s: time that the search may take.
+            budget_s: time that the wait for a turn and the search may take.
+            caller: callers have their turns one after the other, however many requests each has.
+            is_cancelled: asked at each step of the search.
+
+        Raises:
+            SearchCancelledError: the request was cancelled; nothing is reserved.
         """
-        ends_at = self._clock() + budget_s
+        ends_at_s = self._clock() + budget_s
+
+        def begin_search() -> SearchLimit:
+            return SearchLimit(min(ends_at_s, self._clock() + MAX_TURN_S), is_cancelled)
+
         refusal = find_refusal(request)
         if refusal is not None:
             return refusal
         if request.is_trial:
-            return self._place_and_store(request, ends_at)
+            return self._place_and_store(request, begin_search())
         refusal = self._store.find_write_refusal()
         if refusal is not None:
             return refusal
-        with self._wait_for_turn(ends_at) as has_turn:
+        with self._turns.hold(caller, timeout_s=budget_s, is_over=is_cancelled) as has_turn:
             if not has_turn:
                 return Refusal(RefusalKind.CHANGED, "other requests are being placed; try again")
             try:
-                return self._reserve_and_store(request, ends_at)
+                return self._reserve_and_store(request, begin_search())
             except (KubeError, StoreError) as error:
                 return _build_refusal(error)
 
@@ -243,7 +272,7 @@ class ReservationLedger:
         self._notify()
 
     def _reserve_and_store(
-        self, request: ReservationRequest, ends_at: float
+        self, request: ReservationRequest, limit: SearchLimit
     ) -> ReservationResult | Refusal:
         self._store.refresh()
         earlier = self._find(request.id)
@@ -253,16 +282,16 @@ class ReservationLedger:
         if problem:
             return Refusal(RefusalKind.FULL, problem)
         self._make_room()
-        return self._place_and_store(request, ends_at)
+        return self._place_and_store(request, limit)
 
     def _place_and_store(
-        self, request: ReservationRequest, ends_at: float
+        self, request: ReservationRequest, limit: SearchLimit
     ) -> ReservationResult | Refusal:
         for _ in range(MAX_ATTEMPTS):
             capacity = self._capacity
             if capacity is None:
                 return Refusal(RefusalKind.NO_TREE, "the tree is not known yet; try again")
-            placement, view = self._place(capacity, request.placement_request, ends_at)
+            placement, view = self._place(capacity, request.placement_request, limit)
             if request.is_trial or not placement.is_feasible:
                 return ReservationResult(placement, None)
             with self._write_lock:
@@ -273,31 +302,32 @@ class ReservationLedger:
         return Refusal(RefusalKind.CHANGED, "other reservations took the nodes first; try again")
 
     def _place(
-        self, capacity: CapacityState, request: PlacementRequest, ends_at: float
+        self, capacity: CapacityState, request: PlacementRequest, limit: SearchLimit
     ) -> tuple[Placement, ReservationView]:
         """Place beside all reservations; preempt, from the lowest priority, only if that fails."""
         active, usages = self._read_held(capacity)
         views = build_views(request.gang, request.priority, active)
         for view in views[:-1]:
-            placement = self._place_in_view(view, (capacity, active, usages), request, ends_at)
+            placement = self._place_in_view(view, (capacity, active, usages), request, limit)
             if placement.is_feasible:
                 return placement, view
         state = (capacity, active, usages)
-        return self._place_in_view(views[-1], state, request, ends_at), views[-1]
+        return self._place_in_view(views[-1], state, request, limit), views[-1]
 
     def _place_in_view(
         self,
         view: ReservationView,
         state: _ReservedState,
         request: PlacementRequest,
-        ends_at: float,
+        limit: SearchLimit,
     ) -> Placement:
         capacity, active, usages = state
         snapshot = with_nominations(
             capacity.snapshot, build_nominations(active, usages, view=view, cache=self._cache)
         )
-        left_s = max(_MIN_BUDGET_S, ends_at - self._clock())
-        return place(snapshot, request.with_deadline(left_s), clock=self._clock)
+        left_s = max(_MIN_BUDGET_S, limit.ends_at_s - self._clock())
+        bounded = request.with_deadline(left_s)
+        return place(snapshot, bounded, clock=self._clock, is_cancelled=limit.is_cancelled)
 
     def _store_if_fits(
         self,
@@ -416,16 +446,6 @@ class ReservationLedger:
             f"you hold {num_own} reservations, and {num_free} of {MAX_HELD} are left: a caller "
             "holds at most as many as are left; release those that are not needed"
         )
-
-    @contextmanager
-    def _wait_for_turn(self, ends_at: float) -> Iterator[bool]:
-        """Serialize placements; yield whether the turn came before the deadline."""
-        has_turn = self._placement_lock.acquire(timeout=max(0.0, ends_at - self._clock()))
-        try:
-            yield has_turn
-        finally:
-            if has_turn:
-                self._placement_lock.release()
 
 
 def _build_refusal(error: KubeError | StoreError) -> Refusal:

@@ -1,16 +1,19 @@
-"""The interceptor of every call: deadline, first message, threads of streams, translated errors.
+"""The interceptor of every call: deadline, shares of callers, first message, translated errors.
 
 gRPC's synchronous server assigns a thread to each call before its request has arrived, and a client
 can hold that thread as long as it likes; a stream holds a thread until it ends. So this module
 reads requests itself, as streams of bytes: stalled calls are cancelled, malformed messages are
-refused without a traceback, and streams run in a separate, bounded pool of threads.
+refused without a traceback, and streams run in a separate, bounded pool of threads. A thread alone
+answers nothing: a call waits in it until its caller has a free slot.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from threading import Lock
 from typing import Any, Final, NamedTuple, TypeAlias, cast
@@ -18,15 +21,25 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 import grpc
 from google.protobuf.message import DecodeError
 
+from generator.placement.budget import SearchCancelledError
+from generator.rpc.auth.authentication import get_caller, identify_caller, set_caller
 from generator.rpc.limits import (
+    DEADLINE_ROUNDING_S,
+    MAX_CALLER_OTHER_STREAMS,
+    MAX_CALLER_STREAMS,
+    MAX_CALLER_THREADS,
+    MAX_CALLER_WAITING,
     MAX_DEADLINE_S,
     MAX_MESSAGE_BYTES,
     MAX_OTHER_STREAMS,
     MAX_STREAMS,
     MAX_UNREAD_BYTES,
+    MAX_WAITING,
+    NUM_THREADS,
 )
 from generator.rpc.stalled_calls import StallWatch
 from generator.rpc.status_errors import CallAbortedError, CallFailure, FailureKind, encode_status
+from runtime.fair_share import FairShare
 from topology.model.errors import InvariantError
 
 log = logging.getLogger(__name__)
@@ -39,6 +52,14 @@ _CALL_BYTES: Final = 4096
 _INTERNAL_FAILURE: Final = CallFailure(FailureKind.INTERNAL, "internal error; see the server's log")
 _UNREADABLE_FAILURE: Final = CallFailure(
     FailureKind.INVALID_REQUEST, "the bytes sent are not a message of this method"
+)
+_CANCELLED_FAILURE: Final = CallFailure(FailureKind.STOPPING, "the call was cancelled")
+_STREAMS_FAILURE: Final = CallFailure(
+    FailureKind.OVERLOADED,
+    f"{MAX_CALLER_STREAMS} streams of this caller, or {MAX_STREAMS} in all, are open already",
+)
+_UNREAD_FAILURE: Final = CallFailure(
+    FailureKind.OVERLOADED, "too many answers wait to be read by clients"
 )
 RpcHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 CallDetails: TypeAlias = grpc.HandlerCallDetails
@@ -72,13 +93,19 @@ class CallInterceptor(grpc.ServerInterceptor):
         self._pool = ThreadPoolExecutor(
             MAX_STREAMS + MAX_OTHER_STREAMS + _SPARE_THREADS, thread_name_prefix="rpc-stream"
         )
-        self._lock = Lock()
-        self._unread_bytes = 0
-        self._num_streams = {True: 0, False: 0}
+        self._unread = _UnreadBytes(MAX_UNREAD_BYTES)
+        self._calls = FairShare(
+            NUM_THREADS,
+            per_caller=MAX_CALLER_THREADS,
+            max_waiting=MAX_WAITING,
+            waiting_per_caller=MAX_CALLER_WAITING,
+        )
+        self._own_streams = FairShare(MAX_STREAMS, per_caller=MAX_CALLER_STREAMS)
+        self._other_streams = FairShare(MAX_OTHER_STREAMS, per_caller=MAX_CALLER_OTHER_STREAMS)
 
     def stop(self) -> None:
-        """Accept no further stream."""
-        self._pool.shutdown(wait=False)
+        """Accept no further stream, and wait until the threads of streams have ended."""
+        self._pool.shutdown()
 
     def intercept_service(
         self,
@@ -92,7 +119,7 @@ class CallInterceptor(grpc.ServerInterceptor):
         method = _build_call_method(handler_call_details.method, handler)
         if not handler.request_streaming and not handler.response_streaming:
             return grpc.stream_unary_rpc_method_handler(partial(self._answer_unary, method))
-        handle_stream = partial(self._admit_stream, method)
+        handle_stream = partial(self._begin_stream, method)
         handle_stream.experimental_thread_pool = self._pool  # type: ignore[attr-defined]  # as gRPC's own health service has it
         return grpc.stream_stream_rpc_method_handler(handle_stream)
 
@@ -100,23 +127,52 @@ class CallInterceptor(grpc.ServerInterceptor):
         self, method: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> bytes:
         """Answer a call of one request and one response."""
-        answer = self._receive_request(method, requests, context)
+        caller = identify_caller(context, get_caller(context))
+        answer: bytes | CallFailure | None = self._check_deadline(method, context)
+        if answer is None:
+            answer = self._answer_in_turn(method, requests, context, caller)
         if not isinstance(answer, CallFailure):
-            answer = _call_unary(method, answer, context)
-        if not isinstance(answer, CallFailure):
-            answer = self._serialize_if_allowed(answer, context)
+            answer = self._hold_unread(answer, context, caller)
         if isinstance(answer, CallFailure):
             context.abort_with_status(encode_status(answer))
         return answer
+
+    def _answer_in_turn(
+        self,
+        method: _CallMethod,
+        requests: Iterator[bytes],
+        context: grpc.ServicerContext,
+        caller: str,
+    ) -> bytes | CallFailure:
+        """Answer a call once its caller has a free slot."""
+        with self._calls.hold(
+            caller, timeout_s=context.time_remaining(), is_over=lambda: not context.is_active()
+        ) as has_slot:
+            if not has_slot:
+                problem = (
+                    f"{MAX_CALLER_WAITING} calls of this caller, or {MAX_WAITING} in all, wait"
+                )
+                return CallFailure(FailureKind.OVERLOADED, problem)
+            request = self._receive_request(method, requests, context)
+            if isinstance(request, CallFailure):
+                return request
+            return _call_unary(method, request, context)
+
+    def _check_deadline(
+        self, method: _CallMethod, context: grpc.ServicerContext
+    ) -> CallFailure | None:
+        """Return a failure if a call has no deadline, or one that is too late."""
+        limit_s = MAX_DEADLINE_S + DEADLINE_ROUNDING_S
+        if not method.is_own_service or context.time_remaining() <= limit_s:
+            return None
+        self._on_refused(method.name)
+        problem = "set a deadline of an hour at most: it limits the time of the search"
+        return CallFailure(FailureKind.DEADLINE_MISSING, problem)
 
     def _receive_request(
         self, method: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> Any | CallFailure:  # noqa: ANN401 - any message
         """Return the request message of a call, or why the call fails."""
-        if method.is_own_service and context.time_remaining() > MAX_DEADLINE_S:
-            self._on_refused(method.name)
-            problem = "set a deadline of an hour at most: it limits the time of the search"
-            return CallFailure(FailureKind.DEADLINE_MISSING, problem)
         with self._stall_watch.watch(context):
             message = next(requests, None)
         if message is None:
@@ -127,67 +183,109 @@ class CallInterceptor(grpc.ServerInterceptor):
             self._on_refused(method.name)
             return _UNREADABLE_FAILURE
 
-    def _serialize_if_allowed(
-        self, answer: bytes, context: grpc.ServicerContext
+    def _hold_unread(
+        self, answer: bytes, context: grpc.ServicerContext, caller: str
     ) -> bytes | CallFailure:
         """Return an answer if there is room to hold it until the client reads it."""
         if len(answer) > MAX_MESSAGE_BYTES:
             return _build_size_failure(answer)
         num_bytes = len(answer) + _CALL_BYTES
-        with self._lock:
-            self._unread_bytes += num_bytes
-            is_full = self._unread_bytes > MAX_UNREAD_BYTES
+        if not self._unread.add(caller, num_bytes):
+            return _UNREAD_FAILURE
         self._stall_watch.begin(context)
 
         def on_done() -> None:
             self._stall_watch.end(context)
-            with self._lock:
-                self._unread_bytes -= num_bytes
+            self._unread.remove(caller, num_bytes)
 
         if not context.add_callback(on_done):
             on_done()
-        if is_full:
-            return CallFailure(
-                FailureKind.OVERLOADED, "too many answers wait to be read by clients"
-            )
         return answer
 
-    def _admit_stream(
+    def _begin_stream(
         self, method: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> Iterator[bytes]:
-        """Yield the answers of a stream if there is room for one more stream."""
-        limit = MAX_STREAMS if method.is_own_service else MAX_OTHER_STREAMS
-        with self._lock:
-            has_room = self._num_streams[method.is_own_service] < limit
-            self._num_streams[method.is_own_service] += has_room
-        if not has_room:
-            failure = CallFailure(FailureKind.OVERLOADED, f"{limit} streams are open already")
-            context.abort_with_status(encode_status(failure))
-        try:
-            yield from self._answer_stream(method, requests, context)
-        finally:
-            with self._lock:
-                self._num_streams[method.is_own_service] -= 1
+        """Return the answers of a stream; only here the caller's name is set."""
+        return self._admit_stream(method, requests, context, get_caller(context))
+
+    def _admit_stream(
+        self,
+        method: _CallMethod,
+        requests: Iterator[bytes],
+        context: grpc.ServicerContext,
+        name: str,
+    ) -> Iterator[bytes]:
+        """Yield the answers of a stream if there is room for one more stream of its caller."""
+        caller = identify_caller(context, name)
+        streams = self._own_streams if method.is_own_service else self._other_streams
+        with streams.hold(caller) as has_room:
+            answers = self._answer_stream(method, requests, context, name)
+            for answer in answers if has_room else (_STREAMS_FAILURE,):
+                if isinstance(answer, CallFailure):
+                    context.abort_with_status(encode_status(answer))
+                with (
+                    self._stall_watch.watch(context),
+                    self._unread.hold(caller, len(answer)) as has_bytes,
+                ):
+                    if not has_bytes:
+                        context.abort_with_status(encode_status(_UNREAD_FAILURE))
+                    yield answer
 
     def _answer_stream(
-        self, method: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
-    ) -> Iterator[bytes]:
-        first = self._receive_request(method, requests, context)
-        failure = first if isinstance(first, CallFailure) else None
-        if failure is None:
-            request = (
-                _RequestIterator(first, requests, method.parse)
-                if method.is_client_streaming
-                else first
-            )
-            for answer in _call_stream(method, request, context):
-                if isinstance(answer, CallFailure):
-                    failure = answer
-                    break
-                with self._stall_watch.watch(context):
-                    yield answer
-        if failure is not None:
-            context.abort_with_status(encode_status(failure))
+        self,
+        method: _CallMethod,
+        requests: Iterator[bytes],
+        context: grpc.ServicerContext,
+        name: str,
+    ) -> Iterator[bytes | CallFailure]:
+        """Yield the answers of a stream, and a failure at the end if there is one."""
+        request: Any = self._check_deadline(method, context)
+        if request is None:
+            request = self._receive_request(method, requests, context)
+        if isinstance(request, CallFailure):
+            yield request
+            return
+        if method.is_client_streaming:
+            request = _RequestIterator(request, requests, method.parse)
+        yield from _call_stream(method, request, context, name)
+
+
+class _UnreadBytes:
+    """Counts the bytes of answers that clients have not read yet; thread-safe."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._lock = Lock()
+        self._num_bytes = 0
+        self._by_caller = Counter[str]()
+
+    def add(self, caller: str, num_bytes: int) -> bool:
+        """Count bytes, unless there is no room for them; return whether they were counted."""
+        with self._lock:
+            is_full = self._num_bytes + num_bytes > self._max_bytes
+            if is_full or self._by_caller[caller] + num_bytes > self._max_bytes // 2:
+                return False
+            self._num_bytes += num_bytes
+            self._by_caller[caller] += num_bytes
+            return True
+
+    def remove(self, caller: str, num_bytes: int) -> None:
+        """Count bytes as read, or as dropped."""
+        with self._lock:
+            self._num_bytes -= num_bytes
+            self._by_caller[caller] -= num_bytes
+            if not self._by_caller[caller]:
+                del self._by_caller[caller]
+
+    @contextmanager
+    def hold(self, caller: str, num_bytes: int) -> Iterator[bool]:
+        """Count bytes for the body of the context; yield whether there is room for them."""
+        has_room = self.add(caller, num_bytes)
+        try:
+            yield has_room
+        finally:
+            if has_room:
+                self.remove(caller, num_bytes)
 
 
 class _RequestIterator(Iterator[object]):
@@ -232,17 +330,20 @@ def _call_unary(
         return method.serialize(method.behavior(request, context))
     except CallAbortedError as error:
         return error.failure
+    except SearchCancelledError:
+        return _CANCELLED_FAILURE
     except Exception:
         log.exception("call failed", extra={"method": method.name})
         return _INTERNAL_FAILURE
 
 
 def _call_stream(
-    method: _CallMethod, request: object, context: grpc.ServicerContext
+    method: _CallMethod, request: object, context: grpc.ServicerContext, name: str
 ) -> Iterator[bytes | CallFailure]:
     """Yield the answers of a method, and a failure at the end if there is one."""
     try:
-        answers: Iterable[object] = method.behavior(request, context)
+        with set_caller(name):
+            answers: Iterable[object] = method.behavior(request, context)
         for answer in answers:
             serialized = method.serialize(answer)
             yield (
@@ -254,6 +355,8 @@ def _call_stream(
         raise
     except CallAbortedError as error:
         yield error.failure
+    except SearchCancelledError:
+        yield _CANCELLED_FAILURE
     except DecodeError:
         yield _UNREADABLE_FAILURE
     except Exception:

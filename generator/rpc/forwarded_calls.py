@@ -19,18 +19,24 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from threading import BoundedSemaphore, Lock
+from threading import Lock
 from typing import Final, NamedTuple, Protocol, TypeVar, cast
 
 import grpc
 
-from generator.rpc.auth.authentication import AUTHORIZATION, get_caller, set_caller
+from generator.rpc.auth.authentication import (
+    AUTHORIZATION,
+    get_caller,
+    identify_caller,
+    set_caller,
+)
 from generator.rpc.auth.tls import PeerCredentials, ServerCertificates
 from generator.rpc.interfaces import ReservationCalls
-from generator.rpc.limits import MAX_FORWARDED, MAX_MESSAGE_BYTES
+from generator.rpc.limits import MAX_CALLER_FORWARDED, MAX_FORWARDED, MAX_MESSAGE_BYTES
 from generator.rpc.status_errors import CallFailure, FailureKind, decode_failure
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
+from runtime.fair_share import FairShare
 from runtime.transition_log import TransitionLog
 from topology.model.errors import show
 
@@ -106,7 +112,7 @@ class ForwardedCalls:
         self._certificates = certificates
         self._has_tokens = has_tokens
         self._lock = Lock()
-        self._slots = BoundedSemaphore(MAX_FORWARDED)
+        self._forwarded = FairShare(MAX_FORWARDED, per_caller=MAX_CALLER_FORWARDED)
         self._connection: _LeaderConnection | None = None
         self._unreachable_log = TransitionLog(log, "unreachable leader", level=logging.WARNING)
 
@@ -148,10 +154,13 @@ class ForwardedCalls:
         proof = self._build_proof(context)
         if names or not answer.leader or proof is None:
             return answer
-        if not self._slots.acquire(blocking=False):
-            problem = f"{MAX_FORWARDED} calls wait for the leader already"
-            return CallFailure(FailureKind.OVERLOADED, problem)
-        try:
+        caller = identify_caller(context, get_caller(context))
+        with self._forwarded.hold(caller) as has_slot:
+            if not has_slot:
+                problem = (
+                    f"{MAX_CALLER_FORWARDED} calls of this caller, or {MAX_FORWARDED} in all, wait"
+                )
+                return CallFailure(FailureKind.OVERLOADED, f"{num} wait for the leader")
             stub = placement_pb2_grpc.PlacementServiceStub(self._open_channel(answer.leader))
             call = getattr(stub, method).future(
                 request, timeout=context.time_remaining(), metadata=proof
@@ -159,8 +168,6 @@ class ForwardedCalls:
             if not context.add_callback(call.cancel):
                 call.cancel()
             return self._await_answer(call, answer.leader)
-        finally:
-            self._slots.release()
 
     def _as_caller(
         self, names: Sequence[str | bytes], context: grpc.ServicerContext

@@ -1,4 +1,7 @@
-"""Limits of one call and of all calls of a server together."""
+"""Limits of one call, of one caller, and of all calls of a server together.
+
+A caller is the name that a token or a certificate proves, or else the address of a connection.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,37 @@ MAX_MESSAGE_BYTES: Final = 4 * 1024 * 1024
 """In each direction; longer answers are sent as pages or as a stream."""
 MAX_DEADLINE_S: Final = 3600.0
 """A longer one counts as none; gRPC gives a call without a deadline some 300 billion years."""
+DEADLINE_ROUNDING_S: Final = 1.0
+"""gRPC rounds a deadline on its way, so that an hour may arrive as a little more."""
+MAX_SEARCH_S: Final = 10.0
+"""Of the searches of one call together, and of those for one message of a stream."""
+MAX_STREAM_SEARCH_S: Final = 600.0
+"""Of the searches of one stream together."""
 NUM_THREADS: Final = 16
+"""Calls that are answered at the same time, without streams."""
+MAX_CALLER_THREADS: Final = 10
+MAX_WAITING: Final = 144
+"""Calls that wait for their turn to be answered."""
+MAX_CALLER_WAITING: Final = 96
 MAX_STREAMS: Final = 128
 """Streams of the toponaut services; each uses a thread."""
+MAX_CALLER_STREAMS: Final = 96
 MAX_OTHER_STREAMS: Final = 16
 """Streams of health and reflection."""
-MAX_CALLS: Final = 64 + MAX_STREAMS + MAX_OTHER_STREAMS
+MAX_CALLER_OTHER_STREAMS: Final = 8
+MAX_STREAM_SEARCHES: Final = 4
+"""Messages of streams that are planned at the same time."""
+MAX_CALLS: Final = NUM_THREADS + MAX_WAITING + MAX_STREAMS + MAX_OTHER_STREAMS
 """Calls that are served or wait, including streams; gRPC refuses further calls at once."""
-MAX_FORWARDED: Final = 8
+MAX_FORWARDED: Final = 12
 """Calls of a follower that wait for the leader, so that threads are left for placement."""
+MAX_CALLER_FORWARDED: Final = 8
 MAX_UNREAD_BYTES: Final = 128 * 1024 * 1024
-"""Of answers that clients have not read yet."""
+"""Of answers that clients have not read yet; one caller can take half of them."""
 STALL_S: Final = 20.0
 """Time that a client may take to send a request, or to read an answer."""
+MAX_CONNECTIONS: Final = 512
+HANDSHAKE_S: Final = 10.0
+"""From a connection to its first settings; of a TLS handshake too."""
+IDLE_S: Final = 120.0
+"""After this time without a call, a connection is closed; clients open another one."""

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from threading import Event
 from typing import Final, TypeVar
 
 import grpc
 
 from generator.placement.answer import Placement
 from generator.placement.batch.joint import BatchOptions, BatchPlacement, place_batch
+from generator.placement.budget import SearchCancelledError
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import place
 from generator.placement.groups import GangGroup
 from generator.placement.request import PlacementRequest
 from generator.reconcile.result import OnQuery, QueryResult
+from generator.rpc.auth.authentication import get_caller, identify_caller
 from generator.rpc.capacity_counts import (
     count_domain_capacities,
     count_domains,
@@ -23,6 +26,12 @@ from generator.rpc.capacity_counts import (
     find_height,
 )
 from generator.rpc.interfaces import ReservationCalls
+from generator.rpc.limits import (
+    MAX_SEARCH_S,
+    MAX_STREAM_SEARCH_S,
+    MAX_STREAM_SEARCHES,
+    MAX_STREAMS,
+)
 from generator.rpc.messages.answers import (
     encode_assignments,
     encode_brief_placement,
@@ -43,10 +52,13 @@ from generator.rpc.reported_pods import with_running_pods
 from generator.rpc.status_errors import CallAbortedError, CallFailure, FailureKind, build_abort
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
+from runtime.fair_share import FairShare
 from topology.model.errors import PlacementRequestError, show
 
 REPLY_SHARE: Final = 0.1
 """Share of a call's remaining time that is reserved for sending the answer."""
+_MIN_PART_S: Final = 0.01
+"""Less time is left for no search of several."""
 DEFAULT_CANDIDATES: Final = 8
 """If the caller sets no number."""
 MAX_CANDIDATES: Final = 64
@@ -59,6 +71,43 @@ _RESULT_BY_FAILURE: Final = {
     FailureKind.INTERNAL: QueryResult.FAILED,
 }
 AnswerT = TypeVar("AnswerT")
+
+
+class CallSearch:
+    """The searches of one call: how long they may take, and whether the call has ended."""
+
+    def __init__(self, context: grpc.ServicerContext, clock: Callable[[], float]) -> None:
+        """Allow no time yet.
+
+        Args:
+            context: of the call.
+            clock: seconds of a monotonic clock.
+        """
+        self._context = context
+        self.clock = clock
+        self._ends_at_s = 0.0
+        ended = Event()
+        self.is_cancelled = ended.is_set
+        """Returns whether the call has ended."""
+        if not context.add_callback(ended.set):
+            ended.set()
+
+    def begin(self, max_s: float = MAX_SEARCH_S) -> None:
+        """Allow most of the time that the call has left, and not more than the limit."""
+        remaining_s = self._context.time_remaining() * (1 - REPLY_SHARE)
+        self._ends_at_s = self.clock() + min(remaining_s, max_s)
+
+    @property
+    def remaining_s(self) -> float:
+        """The time that is left."""
+        return max(self._ends_at_s - self.clock(), 0.0)
+
+    def place(
+        self, snapshot: Snapshot, request: PlacementRequest, *, share: float = 1.0
+    ) -> Placement:
+        """Return the best placement found in a share of the time that is left."""
+        bounded = request.with_deadline(self.remaining_s * share)
+        return place(snapshot, bounded, clock=self.clock, is_cancelled=self.is_cancelled)
 
 
 class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
@@ -84,6 +133,13 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         self._on_query = on_query
         self._reservation_calls = reservation_calls
         self._parse_request = RequestCache().parse_request
+        self._stream_searches = FairShare(
+            MAX_STREAM_SEARCHES,
+            per_caller=MAX_STREAM_SEARCHES // 2,
+            max_waiting=MAX_STREAMS,
+            waiting_per_caller=MAX_STREAMS,
+        )
+        """Streams have threads of their own, which must not take the processor from calls."""
 
     def Place(self, request: pb.PlaceRequest, context: grpc.ServicerContext) -> pb.PlaceResponse:  # noqa: N802 - gRPC's
         """Place one gang."""
@@ -93,7 +149,9 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
             snapshot = with_running_pods(
                 require_snapshot(self._published), placement_request, request
             )
-            placement = self._place_with_deadline(snapshot, placement_request, context)
+            search = CallSearch(context, self._clock)
+            search.begin()
+            placement = search.place(snapshot, placement_request)
         except BaseException as error:
             self._on_query(_classify_failure(error), self._clock() - started)
             raise
@@ -104,16 +162,35 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         self, request_iterator: Iterator[pb.PlaceBatchRequest], context: grpc.ServicerContext
     ) -> Iterator[pb.PlaceBatchResponse]:
         """Plan the gangs of each message together, in the capacity left by earlier messages."""
+        caller = identify_caller(context, get_caller(context))
+        return self._answer_batches(request_iterator, context, caller)
+
+    def _answer_batches(
+        self,
+        request_iterator: Iterator[pb.PlaceBatchRequest],
+        context: grpc.ServicerContext,
+        caller: str,
+    ) -> Iterator[pb.PlaceBatchResponse]:
         snapshot = require_snapshot(self._published)
         names: set[str] = set()
         batch: BatchPlacement | None = None
+        search, left_s = CallSearch(context, self._clock), MAX_STREAM_SEARCH_S
         for message in request_iterator:
-            if batch is not None:
-                snapshot = batch.snapshot
             requests = self._decode_batch(message, names)
-            batch = self._plan_batch(
-                snapshot, requests, context, BatchOptions(explains=message.explain)
-            )
+            with self._stream_searches.hold(
+                caller, timeout_s=context.time_remaining(), is_over=search.is_cancelled
+            ) as has_slot:
+                if not has_slot or left_s <= 0:
+                    problem = "the searches of this stream, or of all, take too long: open another"
+                    raise build_abort(FailureKind.OVERLOADED, problem)
+                search.begin(min(left_s, MAX_SEARCH_S))
+                started_s = self._clock()
+                if batch is not None:
+                    snapshot = batch.snapshot
+                batch = self._plan_batch(
+                    snapshot, requests, search, BatchOptions(explains=message.explain)
+                )
+                left_s -= self._clock() - started_s
             render = encode_placement if message.explain else encode_brief_placement
             yield from _split_batch_response([render(placement) for placement in batch.placements])
 
@@ -127,8 +204,12 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         placement_request = decode_request_at(request.spec, parse_request=self._parse_request)
         snapshot = with_running_pods(require_snapshot(self._published), placement_request, request)
         response = pb.CandidatesResponse()
+        search = CallSearch(context, self._clock)
+        search.begin()
         for _ in range(request.max_candidates or DEFAULT_CANDIDATES):
-            placement = self._place_with_deadline(snapshot, placement_request, context)
+            if response.candidates and search.remaining_s < _MIN_PART_S:
+                break
+            placement = search.place(snapshot, placement_request, share=0.5)
             if not placement.is_feasible:
                 if not response.candidates:
                     response.infeasible.CopyFrom(encode_placement(placement))
@@ -226,24 +307,23 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         self,
         snapshot: Snapshot,
         requests: Sequence[PlacementRequest],
-        context: grpc.ServicerContext,
+        search: CallSearch,
         options: BatchOptions,
     ) -> BatchPlacement:
-        """Plan gangs together in most of the remaining time."""
+        """Plan gangs together in the time that is left."""
         started = self._clock()
-        budget_s = context.time_remaining() * (1 - REPLY_SHARE)
         batch = place_batch(
-            snapshot, requests, clock=self._clock, deadline_s=budget_s, options=options
+            snapshot,
+            requests,
+            clock=self._clock,
+            deadline_s=search.remaining_s,
+            options=options,
+            is_cancelled=search.is_cancelled,
         )
         took_s = (self._clock() - started) / max(len(requests), 1)
         for placement in batch.placements:
             self._on_query(_classify_placement(placement), took_s)
         return batch
-
-    def _place_with_deadline(
-        self, snapshot: Snapshot, request: PlacementRequest, context: grpc.ServicerContext
-    ) -> Placement:
-        return place_within(snapshot, request, context.time_remaining(), clock=self._clock)
 
 
 def require_snapshot(published: PublishedState) -> Snapshot:
@@ -280,14 +360,6 @@ def decode_request_at(
         raise build_request_abort(error, path) from error
 
 
-def place_within(
-    snapshot: Snapshot, request: PlacementRequest, remaining_s: float, *, clock: Callable[[], float]
-) -> Placement:
-    """Return the best placement found in most of the remaining time."""
-    budget_s = max(remaining_s * (1 - REPLY_SHARE), 0.0)
-    return place(snapshot, request.with_deadline(budget_s), clock=clock)
-
-
 def build_request_abort(error: PlacementRequestError, path: str) -> CallAbortedError:
     """Return the exception that ends a call with a malformed request."""
     return build_abort(FailureKind.INVALID_REQUEST, error.problem, f"{path}.{error.field}")
@@ -298,6 +370,8 @@ def _classify_placement(placement: Placement) -> QueryResult:
 
 
 def _classify_failure(error: BaseException) -> QueryResult:
+    if isinstance(error, SearchCancelledError):
+        return QueryResult.REFUSED
     if not isinstance(error, CallAbortedError):
         return QueryResult.FAILED
     return _RESULT_BY_FAILURE.get(error.failure.kind, QueryResult.REFUSED)

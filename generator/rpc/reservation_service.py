@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Final
 
 import grpc
@@ -18,9 +19,10 @@ from generator.reservations.records import (
     ReservationResult,
 )
 from generator.reservations.rules import DEFAULT_TTL_S
-from generator.rpc.auth.authentication import get_caller
+from generator.rpc.auth.authentication import get_caller, identify_caller
+from generator.rpc.limits import MAX_DEADLINE_S
 from generator.rpc.messages.answers import encode_placement
-from generator.rpc.placement_service import REPLY_SHARE, build_request_abort, decode_request_at
+from generator.rpc.placement_service import CallSearch, build_request_abort, decode_request_at
 from generator.rpc.status_errors import CallFailure, FailureKind
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from topology.model.errors import PlacementRequestError
@@ -70,9 +72,15 @@ class ReservationServicer:
             ttl_s=request.ttl_s or DEFAULT_TTL_S,
             is_trial=request.validate_only,
         )
-        budget_s = max(context.time_remaining() * (1 - REPLY_SHARE), 0.0)
+        search = CallSearch(context, time.monotonic)
+        search.begin(MAX_DEADLINE_S)
         try:
-            answer = self._reservations.reserve(reservation_request, budget_s=budget_s)
+            answer = self._reservations.reserve(
+                reservation_request,
+                budget_s=search.remaining_s,
+                caller=identify_caller(context, get_caller(context)),
+                is_cancelled=search.is_cancelled,
+            )
         except PlacementRequestError as error:
             raise build_request_abort(error, "spec") from error
         if isinstance(answer, Refusal):

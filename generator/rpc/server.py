@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
 from typing import Final, NamedTuple
 
 import grpc
@@ -24,7 +25,15 @@ from generator.rpc.auth.tls import ServerCertificates
 from generator.rpc.calls import CallInterceptor
 from generator.rpc.grpc_log import filter_parse_errors
 from generator.rpc.interfaces import ReservationCalls
-from generator.rpc.limits import MAX_CALLS, MAX_MESSAGE_BYTES, NUM_THREADS
+from generator.rpc.limits import (
+    HANDSHAKE_S,
+    IDLE_S,
+    MAX_CALLS,
+    MAX_CONNECTIONS,
+    MAX_MESSAGE_BYTES,
+    MAX_WAITING,
+    NUM_THREADS,
+)
 from generator.rpc.placement_service import PlacementServicer
 from generator.rpc.published_state import PublishedState
 from generator.rpc.stalled_calls import StallWatch
@@ -34,12 +43,19 @@ from topology.model.errors import ConfigError
 
 PLACEMENT_SERVICE: Final = "toponaut.v1.PlacementService"
 TOPOLOGY_SERVICE: Final = "toponaut.v1.TopologyService"
+_CANCEL_S: Final = 2.0
+"""From the end of a call to the end of its thread."""
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.so_reuseport", 0),  # otherwise a second server would receive half of the calls
     ("grpc.keepalive_time_ms", 60_000),  # ends the streams of a client that has vanished
     ("grpc.keepalive_timeout_ms", 20_000),
+    # What costs a descriptor before it has proved who it is; further connections are closed.
+    ("grpc.max_allowed_incoming_connections", MAX_CONNECTIONS),
+    ("grpc.server_handshake_timeout_ms", round(HANDSHAKE_S * 1000)),
+    ("grpc.max_connection_idle_ms", round(IDLE_S * 1000)),
+    ("grpc.max_concurrent_streams", MAX_CALLS),  # of one connection
     ("grpc.http2.bdp_probe", 0),  # otherwise a waiting call buffers its whole request
 )
 
@@ -92,7 +108,7 @@ class PlacementServer:
         self._calls = CallInterceptor(
             lambda _method: on_query(QueryResult.REFUSED, 0.0), self._stall_watch
         )
-        self._pool = ThreadPoolExecutor(NUM_THREADS, thread_name_prefix="rpc")
+        self._pool = ThreadPoolExecutor(NUM_THREADS + MAX_WAITING, thread_name_prefix="rpc")
         self._server = grpc.server(
             self._pool,
             interceptors=[*_build_authentication(security, on_query), self._calls],
@@ -116,14 +132,23 @@ class PlacementServer:
         """Report SERVING to health checks from now on."""
         self._set_health(health_pb2.HealthCheckResponse.SERVING)
 
-    def stop(self, *, deadline_s: float) -> None:
-        """Refuse new calls, let calls in flight finish until the deadline, then cancel them."""
+    def stop(self, *, deadline_s: float) -> bool:
+        """Refuse new calls, let calls in flight finish until the deadline, then cancel them.
+
+        Returns whether their threads have ended; a search ends soon after its call.
+        """
         self._health.enter_graceful_shutdown()
         self._published.end_waits()
         self._server.stop(deadline_s).wait()
-        self._pool.shutdown(wait=False)
-        self._calls.stop()
+        closing = Thread(target=self._close_threads, name="rpc-closing", daemon=True)
+        closing.start()
+        closing.join(_CANCEL_S)
         self._stall_watch.stop()
+        return not closing.is_alive()
+
+    def _close_threads(self) -> None:
+        self._pool.shutdown()
+        self._calls.stop()
 
     def _register(self, placement: PlacementServicer, topology: TopologyServicer) -> None:
         """Add the services; health checks report NOT_SERVING for each."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from threading import Event, Lock
+from threading import Event
 from typing import Final
 
 import grpc
 
+from generator.placement.request import PlacementRequest
+from generator.rpc.auth.authentication import get_caller, identify_caller
+from generator.rpc.limits import MAX_STREAMS
 from generator.rpc.messages.answers import encode_placement
 from generator.rpc.messages.pages import (
     fill_page,
@@ -23,11 +26,12 @@ from generator.rpc.messages.trees import (
     encode_finding,
     encode_tree_rows,
 )
-from generator.rpc.placement_service import decode_request_at, place_within, require_snapshot
+from generator.rpc.placement_service import CallSearch, decode_request_at, require_snapshot
 from generator.rpc.published_state import PublishedState, TreeRevision
 from generator.rpc.status_errors import FailureKind, build_abort
 from generator.rpc.toponaut.v1 import topology_pb2 as pb
 from generator.rpc.toponaut.v1 import topology_pb2_grpc
+from runtime.fair_share import FairShare
 from topology.model.errors import show
 from topology.model.facts import Finding, FindingKind
 
@@ -45,8 +49,10 @@ class TopologyServicer(topology_pb2_grpc.TopologyServiceServicer):
         """Store the published state and the clock of searches."""
         self._published = published
         self._clock = clock
-        self._search_lock = Lock()
-        """Held during a search for a waiting gang: all waiting calls wake at once, but must not
+        self._searches = FairShare(
+            1, per_caller=1, max_waiting=MAX_STREAMS, waiting_per_caller=MAX_STREAMS
+        )
+        """One search for a waiting gang at a time: all waiting calls wake at once, but must not
         delay calls for placements."""
 
     def GetTopology(  # noqa: N802 - gRPC's
@@ -90,15 +96,23 @@ class TopologyServicer(topology_pb2_grpc.TopologyServiceServicer):
         self, request: pb.WatchFeasibleRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.WatchFeasibleResponse]:
         """Send whether a gang fits, at once and each time that this changes."""
-        placement_request = decode_request_at(request.spec)
+        caller = identify_caller(context, get_caller(context))
+        return self._watch_gang(decode_request_at(request.spec), context, caller)
+
+    def _watch_gang(
+        self, placement_request: PlacementRequest, context: grpc.ServicerContext, caller: str
+    ) -> Iterator[pb.WatchFeasibleResponse]:
         was_feasible: bool | None = None
+        search = CallSearch(context, self._clock)
         for _ in self._wait_for_changes(context):
             snapshot = require_snapshot(self._published)
-            with self._search_lock:
-                remaining_s = min(context.time_remaining(), SEARCH_BUDGET_S)
-                placement = place_within(
-                    snapshot, placement_request, remaining_s, clock=self._clock
-                )
+            with self._searches.hold(
+                caller, timeout_s=context.time_remaining(), is_over=search.is_cancelled
+            ) as has_slot:
+                if not has_slot:
+                    return
+                search.begin(SEARCH_BUDGET_S)
+                placement = search.place(snapshot, placement_request)
             if placement.is_feasible is not was_feasible:
                 yield pb.WatchFeasibleResponse(
                     placement=encode_placement(placement),

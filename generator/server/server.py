@@ -243,7 +243,7 @@ class GeneratorServer:
             job.wake(WAKE_DELAY_S)
 
     def stop(self) -> None:
-        """Stop everything within `SHUTDOWN_S`; if a round does not end, end the process here."""
+        """Stop everything within `SHUTDOWN_S`; end the process if a round or a call goes on."""
         ends_at = time.monotonic() + SHUTDOWN_S
         if self._switch_poller is not None:
             self._switch_poller.stop()
@@ -251,22 +251,22 @@ class GeneratorServer:
             self._ready_file.unlink(missing_ok=True)
         self._backend.stop_writing()
         self._stop_page()
-        self._server.stop(deadline_s=SHUTDOWN_S / 2)
+        have_calls_ended = self._server.stop(deadline_s=SHUTDOWN_S / 2)
         if self._forwarded_calls is not None:
             self._forwarded_calls.close()
         ended = [
             job.stop(deadline_s=max(0.0, ends_at - time.monotonic())) for job in self._schedules
         ]
         self._endpoints.stop()
-        if all(ended):
+        if all(ended) and have_calls_ended:
             if self._history is not None:
                 self._history.close()
             self._backend.release()
             log.info("generator stopped")
             return
-        # Every write is atomic, so a round may be interrupted; its thread would keep the
+        # Every write is atomic, so a round or a call may be interrupted; its thread would keep the
         # interpreter from ending. The lease is not released: it expires.
-        log.warning("generator stopped during a round")
+        log.warning("generator stopped during a round or a call")
         os._exit(0)
 
     def _start_schedules(

@@ -14,18 +14,23 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from generator.rpc.auth.tls import TlsFiles
 from generator.web.tls_context import build_renewed_context
-from runtime.http import open_listener
+from runtime.listener import open_listener
 from runtime.values import Address
 from topology.model.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
 MAX_CONNECTIONS: Final = 64
-"""Further connections get status 503."""
+"""A further one ends an old one."""
+_MAX_REQUESTS: Final = 2 * MAX_CONNECTIONS
+"""Requests at the same time, also of connections that were ended; further ones get status 503."""
+_BACKLOG: Final = 16
+"""Connections that are accepted before the next one is served; each costs a descriptor."""
 MAX_HEAD_BYTES: Final = 32 << 10
 """Of a request: its first line and its headers."""
 SILENT_S: Final = 10.0
-"""The longest time from a connection to its first request, and of a TLS handshake."""
+"""The longest time of a TLS handshake, and from it, or from an answer, to the end of the head of
+the next request."""
 CONNECTION_S: Final = 120.0
 """The longest life of a connection; a browser opens another one."""
 _GRACE_S: Final = 3
@@ -33,25 +38,30 @@ _JOIN_S: Final = 5.0
 
 
 class _BoundedProtocol(H11Protocol):
-    """A connection that ends after some time, whatever its client does."""
+    """A connection that ends after some time, whatever its client does.
+
+    The library's own limit begins anew with each byte, so that a slow head never ends.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the library's
         super().connection_made(transport)
-        self._timers = (
-            self.loop.call_later(SILENT_S, self._drop_silent),
-            self.loop.call_later(CONNECTION_S, transport.abort),
-        )
+        self._head_timer = self.loop.call_later(SILENT_S, self._drop_silent)
+        self._end_timer = self.loop.call_later(CONNECTION_S, transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        for timer in self._timers:
-            timer.cancel()
+        self._head_timer.cancel()
+        self._end_timer.cancel()
         super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        self._head_timer.cancel()
+        self._head_timer = self.loop.call_later(SILENT_S, self._drop_silent)
+        super().on_response_complete()
 
     def shutdown(self) -> None:
         """End at once if no answer is on its way: a silent client would delay a closing by TLS."""
         super().shutdown()
-        if self._cycle is None or self._cycle.response_complete:
-            self.transport.abort()
+        self._drop_silent()
 
     @property
     def _cycle(self) -> RequestResponseCycle | None:
@@ -59,7 +69,7 @@ class _BoundedProtocol(H11Protocol):
         return getattr(self, "cycle", None)
 
     def _drop_silent(self) -> None:
-        if self._cycle is None:
+        if self._cycle is None or self._cycle.response_complete:
             self.transport.abort()
 
 
@@ -89,7 +99,7 @@ class PageHttpServer:
         """
         context = build_renewed_context(tls) if tls else None
         try:
-            listener = open_listener(address)
+            listener = open_listener(address, MAX_CONNECTIONS)
         except OSError as error:
             raise ConfigError(f"cannot listen on {address}: {error.strerror or error}") from error
         host, port = listener.getsockname()[:2]
@@ -107,7 +117,8 @@ class PageHttpServer:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=MAX_CONNECTIONS,
+            limit_concurrency=_MAX_REQUESTS,
+            backlog=_BACKLOG,
             h11_max_incomplete_event_size=MAX_HEAD_BYTES,
             timeout_graceful_shutdown=_GRACE_S,
             ssl_context_factory=(lambda _config, _default: context) if context else None,

@@ -6,16 +6,16 @@ Only scripts and styles, which are the same for everybody, are open without a to
 from __future__ import annotations
 
 import asyncio
-import gzip
 import logging
-from collections.abc import Awaitable, Callable
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
 from typing import Final
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -53,6 +53,9 @@ _HEADERS: Final = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+PIECE_BYTES: Final = 64 << 10
+"""Of an answer: the next piece is made once the client has read most of this one."""
+_GZIP: Final = 16 + zlib.MAX_WBITS
 BODY_S: Final = 10.0
 """The longest time to send the login form."""
 _LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -94,7 +97,10 @@ class PageSite:
             Route("/login", self._log_in, methods=["POST"]),
             Route("/logout", self._log_out, methods=["POST"]),
         ]
-        return _Headers(Starlette(routes=routes), is_local=self._is_local)
+        app = Starlette(routes=routes)
+        # Otherwise it redirects `/login/` to the host that the client names.
+        app.router.redirect_slashes = False
+        return _Headers(app, is_local=self._is_local)
 
     def _guard(self, endpoint: Endpoint) -> Endpoint:
         """Return the endpoint with the check of the caller before it."""
@@ -122,9 +128,8 @@ class PageSite:
         headers = {"etag": packed.tag, "vary": "accept-encoding"}
         if "gzip" in request.headers.get("accept-encoding", ""):
             headers["content-encoding"] = "gzip"
-            return Response(packed.content, media_type=_JSON, headers=headers)
-        content = await run_in_threadpool(gzip.decompress, packed.content)
-        return Response(content, media_type=_JSON, headers=headers)
+            return StreamingResponse(_cut(packed.content), media_type=_JSON, headers=headers)
+        return StreamingResponse(_unpack(packed.content), media_type=_JSON, headers=headers)
 
     async def _show_login(self, _request: Request) -> Response:
         if self._tokens is None:
@@ -197,8 +202,35 @@ def _has_local_name(scope: Scope) -> bool:
 
 
 def _is_own_form(request: Request) -> bool:
-    """Return whether a form was sent by this page: browsers say so, other programs say nothing."""
-    return request.headers.get("sec-fetch-site", "same-origin") in {"same-origin", "none"}
+    """Return whether a form was sent by this page: browsers say so, other programs say nothing.
+
+    A proxy may change the host, so the origin counts only for browsers that send nothing else.
+    """
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site in {"same-origin", "none"}
+    origin = request.headers.get("origin")
+    return origin is None or _split_host(origin) == request.headers.get("host", "").lower()
+
+
+def _split_host(origin: str) -> str | None:
+    """Return host and port of an origin, None without them: `null`, and what is no address."""
+    scheme, separator, host = origin.lower().partition("://")
+    return host if separator and scheme in {"http", "https"} else None
+
+
+async def _cut(content: bytes) -> AsyncIterator[bytes]:
+    """Yield content in pieces, as fast as the client reads."""
+    for start in range(0, len(content), PIECE_BYTES):
+        yield content[start : start + PIECE_BYTES]
+
+
+async def _unpack(content: bytes) -> AsyncIterator[bytes]:
+    """Yield unpacked content in pieces, as fast as the client reads."""
+    unpacker = zlib.decompressobj(_GZIP)
+    while piece := unpacker.decompress(content, PIECE_BYTES):
+        content = unpacker.unconsumed_tail
+        yield piece
 
 
 async def _read_form(request: Request) -> bytes | Response:

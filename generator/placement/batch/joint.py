@@ -24,7 +24,7 @@ from generator.placement.batch.members import (
     without_victims,
 )
 from generator.placement.batch.uniform_gangs import UniformGangs
-from generator.placement.budget import Budget
+from generator.placement.budget import Budget, IsCancelled, never_cancelled
 from generator.placement.cluster.gang_view import view_for
 from generator.placement.cluster.snapshot import Snapshot, with_running, without_running
 from generator.placement.engine import as_running_gang, build_answer, place
@@ -89,6 +89,7 @@ def place_batch(
     clock: Callable[[], float] | None = None,
     deadline_s: float | None = None,
     options: BatchOptions = DEFAULT_OPTIONS,
+    is_cancelled: IsCancelled = never_cancelled,
 ) -> BatchPlacement:
     """Return the best places found for gangs that run together.
 
@@ -104,15 +105,20 @@ def place_batch(
         deadline_s: time limit of the batch, divided equally among the gangs: most of it for
             placing them in sequence, at least the rest for placing them jointly.
         options: what is left to the caller.
+        is_cancelled: asked at each step of each search.
 
     Raises:
+        SearchCancelledError: the batch was cancelled before it had an answer.
         InvariantError: two requests name the same gang.
     """
     if len({request.gang for request in requests}) < len(requests):
         raise InvariantError("two requests of a batch name the same gang")
     started_at_s = clock() if clock is not None else 0.0
     queue = sorted(range(len(requests)), key=lambda index: -requests[index].priority)
-    batch, budget = _Batch(PlacedGangs.begin(snapshot)), Budget(options.steps)
+    batch, budget = (
+        _Batch(PlacedGangs.begin(snapshot)),
+        Budget(options.steps, is_cancelled=is_cancelled),
+    )
     share_s = None if deadline_s is None else deadline_s / max(len(requests), 1)
     for rank, (_, indices) in enumerate(groupby(queue, key=lambda index: requests[index].priority)):
         added = [requests[index] for index in indices]
@@ -126,6 +132,7 @@ def place_batch(
             clock=clock,
             gang_deadline_s=None if share_s is None else share_s * SEQUENTIAL_TIME_SHARE,
             explains=options.explains,
+            is_cancelled=is_cancelled,
         )
         if num_gangs == len(requests) or rank < MAX_EARLY_ROUNDS:
             batch.improve(budget, options)
@@ -148,6 +155,7 @@ def place_sequentially(
     clock: Callable[[], float] | None = None,
     gang_deadline_s: float | None = None,
     explains: bool = True,
+    is_cancelled: IsCancelled = never_cancelled,
 ) -> PlacedGangs:
     """Place gangs one after the other.
 
@@ -158,6 +166,7 @@ def place_sequentially(
         gang_deadline_s: time limit of the search for each gang; a shorter one of its request wins.
         explains: whether the placements have explanations. Without them, plain gangs with equal
             requests are placed by the ranks of leaves.
+        is_cancelled: asked at each step of each search.
     """
     base, placements, cluster = placed.base_snapshot, list[Placement](), placed.cluster
     # The ranks of leaves know free capacity, but not which domains a placed gang has for itself.
@@ -168,7 +177,9 @@ def place_sequentially(
         if answer is None:
             before = cluster.snapshot
             bounded = request if gang_deadline_s is None else request.with_deadline(gang_deadline_s)
-            answer = place(before, bounded, clock=clock, explains=explains)
+            answer = place(
+                before, bounded, clock=clock, explains=explains, is_cancelled=is_cancelled
+            )
             if answer.is_feasible:
                 base = without_victims(base, answer.victims, priority=request.priority)
                 cluster.start(request, answer)
@@ -205,7 +216,9 @@ class _Batch:
             self.span = sum(SPAN_FACTOR**tier for tier in tiers) * len(self.placed.requests)
             self.is_proved = True
             return
-        batch = BatchMembers(self.placed, keeps_tiers=options.keeps_tiers, num_settled=num_settled)
+        batch = BatchMembers(
+            self.placed, budget, keeps_tiers=options.keeps_tiers, num_settled=num_settled
+        )
         before = [member.place for member in batch.members]
         LocalSearch(batch.members, batch.free, budget).run()
         after = [member.place for member in batch.members]

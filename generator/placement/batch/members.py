@@ -149,15 +149,18 @@ def without_victims(snapshot: Snapshot, victims: Sequence[str], *, priority: int
 class BatchMembers:
     """The members of one batch, and the capacity that all of them leave free."""
 
-    def __init__(self, placed: PlacedGangs, *, keeps_tiers: bool, num_settled: int = 0) -> None:
+    def __init__(
+        self, placed: PlacedGangs, budget: Budget, *, keeps_tiers: bool, num_settled: int = 0
+    ) -> None:
         """Build the members.
 
         Args:
             placed: the gangs so far.
+            budget: of the batch; it ends the search for a member too.
             keeps_tiers: whether no gang may move to a higher tier.
             num_settled: the first gangs, which must not get a worse place for the others.
         """
-        self._placed, self._keeps_tiers = placed, keeps_tiers
+        self._placed, self._budget, self._keeps_tiers = placed, budget, keeps_tiers
         self._final = placed.final_snapshot
         self.free = FreeCapacity(self._final)
         self._shape_indexes: dict[tuple[object, ...], int] = {}
@@ -187,6 +190,7 @@ class BatchMembers:
     def _build_member(
         self, request: PlacementRequest, placement: Placement, priority_rank: int
     ) -> BatchMember:
+        self._budget.check_cancellation()
         pods = _placed_positions(self._final, request, placement) if placement.is_feasible else None
         needs = tuple(self.free.pod_need(dict(group.request)) for group in request.groups)
         place = None if pods is None else build_place(self.free, needs, pods)
@@ -240,7 +244,9 @@ class BatchMembers:
             items = tuple(map(PackItem, request_class.shapes, counts))
             return _PackPlacer(items, request_class.needs, max_tier)
         current_objective = None if pods is None else Objective(problem, pods, 0)
-        return _SearchPlacer(request_class, request.with_gang(NO_GANG), current_objective)
+        return _SearchPlacer(
+            request_class, request.with_gang(NO_GANG), current_objective, self._budget
+        )
 
 
 def build_place(free: FreeCapacity, needs: Sequence[PodNeed], pods: GroupPositions) -> GangPlace:
@@ -293,6 +299,8 @@ class _SearchPlacer:
     """Named so that no running pods belong to it."""
     current_objective: Objective | None
     """Objective of the gang's current place; None if it is not placed."""
+    budget: Budget
+    """Of the batch."""
     trial_cost: int = SEARCH_TRIAL_COST
 
     def place(self, free: FreeCapacity, rank: int) -> GangPlace | None:
@@ -303,7 +311,7 @@ class _SearchPlacer:
         snapshot = replace(self.request_class.problem.snapshot, free=left)
         problem = build_problem(snapshot, self.request)
         try:
-            candidate = solve(problem, Budget(SEARCH_STEPS))
+            candidate = solve(problem, self.budget.limited_to(SEARCH_STEPS))
         except BudgetExhausted:
             return None
         if candidate is None or self._is_worse(problem, candidate.objective):

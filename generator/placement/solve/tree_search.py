@@ -160,7 +160,9 @@ class TreeSearch:
         if tier == 0 or table.unit == unit:
             return table
         if (tier, unit) not in self._own_tables:
-            self._own_tables[tier, unit] = self._domain_table(tier, unit, Budget(sys.maxsize))
+            self._own_tables[tier, unit] = self._domain_table(
+                tier, unit, self._budget.limited_to(sys.maxsize)
+            )
         return self._own_tables[tier, unit]
 
     def _build_table(self, tier: int, unit: int) -> _UnitTable:

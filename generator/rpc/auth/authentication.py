@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, Protocol
+from urllib.parse import unquote
 
 import grpc
 
 from generator.rpc.status_errors import CallFailure, FailureKind, encode_status
+from runtime.listener import find_peer
 
 log = logging.getLogger(__name__)
 
@@ -131,3 +133,19 @@ def get_caller(context: grpc.ServicerContext) -> str:
         return proven
     names = context.peer_identities() or ()
     return next((name.decode("utf-8", "replace") for name in names), "")[:_MAX_CHARS]
+
+
+def identify_caller(context: grpc.ServicerContext, name: str) -> str:
+    """Return whose share a call takes: the caller's name, or else where its connection is from.
+
+    Args:
+        context: of the call.
+        name: of the caller, empty if callers are not authenticated.
+    """
+    return name or find_peer(*_parse_peer(context.peer()))
+
+
+def _parse_peer(peer: str) -> tuple[str, int]:
+    """Return host and port of a peer as gRPC writes it: `ipv4:1.2.3.4:5` or `ipv6:%5B::1%5D:5`."""
+    host, _, port = unquote(peer).partition(":")[2].rpartition(":")
+    return host.strip("[]"), int(port) if port.isdecimal() else 0

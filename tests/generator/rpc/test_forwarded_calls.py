@@ -25,7 +25,7 @@ from generator.reservations.records import Refusal, RefusalKind
 from generator.rpc.auth.tls import OVERLAP_S, TlsFiles
 from generator.rpc.client.connection import is_transient
 from generator.rpc.forwarded_calls import FORWARDED_FOR
-from generator.rpc.limits import MAX_FORWARDED
+from generator.rpc.limits import MAX_CALLER_FORWARDED
 from generator.rpc.status_errors import CallFailure, FailureKind, decode_failure
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.reservations.worlds import id_of
@@ -292,7 +292,7 @@ def test_waiting_calls_are_bounded_and_leave_threads_for_placement(
         asked = pb.ReleaseRequest(id=id_of(1))
         calls = [
             caller.stub.Release.future(asked, timeout=SOON_S, metadata=caller.metadata)
-            for _ in range(MAX_FORWARDED + 4)
+            for _ in range(MAX_CALLER_FORWARDED + 4)
         ]
         wait_until(
             lambda: None if sum(call.done() for call in calls) == 4 else "not full",
@@ -304,7 +304,7 @@ def test_waiting_calls_are_bounded_and_leave_threads_for_placement(
         failures = [decode_failure(cast("grpc.Call", call.exception())) for call in calls]
     assert Counter(failure.kind for failure in failures if failure) == {
         FailureKind.OVERLOADED: 4,
-        FailureKind.RESERVATION_UNKNOWN: MAX_FORWARDED,
+        FailureKind.RESERVATION_UNKNOWN: MAX_CALLER_FORWARDED,
     }
 
 

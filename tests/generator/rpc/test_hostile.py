@@ -14,7 +14,12 @@ from grpc_reflection.v1alpha import reflection_pb2
 
 from generator.rpc.calls import CallInterceptor
 from generator.rpc.client.typed_client import PlacementClient
-from generator.rpc.limits import MAX_MESSAGE_BYTES, MAX_OTHER_STREAMS, MAX_STREAMS, NUM_THREADS
+from generator.rpc.limits import (
+    MAX_CALLER_OTHER_STREAMS,
+    MAX_CALLER_STREAMS,
+    MAX_CALLER_THREADS,
+    MAX_MESSAGE_BYTES,
+)
 from generator.rpc.messages.requests import encode_request
 from generator.rpc.published_state import PublishedState
 from generator.rpc.server import PlacementServer
@@ -241,7 +246,7 @@ def test_it_serves_other_clients_while_some_send_nothing(
 ) -> None:
     silent = Silent()
     call: Any = channel.stream_unary(PLACE)
-    waiting = [call.future(silent, timeout=SOON_S) for _ in range(NUM_THREADS - 1)]
+    waiting = [call.future(silent, timeout=SOON_S) for _ in range(MAX_CALLER_THREADS)]
     with PlacementClient(server.address, SOON_S) as client:
         assert client.place(request_for(1)).is_feasible
     for one in waiting:
@@ -321,7 +326,9 @@ def test_it_does_not_cancel_a_client_that_waits_for_an_answer() -> None:
 
 def test_it_refuses_more_streams_but_answers_calls(stubs: Stubs) -> None:
     request = tb.WatchTopologyRequest()
-    watches = [stubs.topology.WatchTopology(request, timeout=SOON_S) for _ in range(MAX_STREAMS)]
+    watches = [
+        stubs.topology.WatchTopology(request, timeout=SOON_S) for _ in range(MAX_CALLER_STREAMS)
+    ]
     for watch in watches:
         next(watch)
     code, failure = failed(stubs.topology.WatchTopology, request)
@@ -361,7 +368,7 @@ def test_it_limits_the_streams_of_reflection(channel: grpc.Channel, stubs: Stubs
         yield reflection_pb2.ServerReflectionRequest(list_services="")
         next(silent, None)
 
-    opened = [ask(questions(), timeout=SOON_S) for _ in range(MAX_OTHER_STREAMS)]
+    opened = [ask(questions(), timeout=SOON_S) for _ in range(MAX_CALLER_OTHER_STREAMS)]
     for one in opened:
         next(one)
     code, _ = failed(ask, questions())
@@ -376,7 +383,7 @@ def test_it_frees_the_streams_of_a_vanished_client(server: PlacementServer, stub
     request = tb.WatchFeasibleRequest(spec=encode_request(request_for(1)))
     with grpc.insecure_channel(server.address) as gone:
         watch = Stubs(gone).topology.WatchFeasible
-        opened = [watch(request, timeout=SOON_S) for _ in range(MAX_STREAMS)]
+        opened = [watch(request, timeout=SOON_S) for _ in range(MAX_CALLER_STREAMS)]
         for one in opened:
             next(one)
         assert not is_watched(stubs)

@@ -1,0 +1,120 @@
+"""Slots that callers share: no caller takes more than its share, and the others come in turn."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Lock
+from typing import Final
+
+_CHECK_S: Final = 0.5
+"""How often a waiting caller checks whether it still needs a slot."""
+
+
+def _is_never_over() -> bool:
+    return False
+
+
+class FairShare:
+    """A number of slots, and of places to wait for one; thread-safe.
+
+    A free slot goes to the waiting caller that holds the fewest slots; among these, to the one that
+    got a slot the longest time ago.
+    """
+
+    def __init__(
+        self, num_slots: int, *, per_caller: int, max_waiting: int = 0, waiting_per_caller: int = 0
+    ) -> None:
+        """Start with all slots free.
+
+        Args:
+            num_slots: of all callers.
+            per_caller: slots that one caller can hold.
+            max_waiting: places to wait, for all callers.
+            waiting_per_caller: places that one caller can take.
+        """
+        self._num_slots = num_slots
+        self._per_caller = per_caller
+        self._max_waiting = max_waiting
+        self._waiting_per_caller = waiting_per_caller
+        self._lock = Lock()
+        self._held = Counter[str]()
+        self._num_held = 0
+        self._waiting: dict[str, deque[Event]] = {}
+        """By caller; the caller that got a slot last comes last."""
+        self._num_waiting = 0
+
+    @contextmanager
+    def hold(
+        self, caller: str, *, timeout_s: float = 0.0, is_over: Callable[[], bool] = _is_never_over
+    ) -> Iterator[bool]:
+        """Hold a slot for the body of the context; yield whether the caller got one.
+
+        Args:
+            caller: whose share it is.
+            timeout_s: the longest wait for a slot.
+            is_over: returns whether the caller needs no slot any more.
+        """
+        has_slot = self._acquire(caller, timeout_s, is_over)
+        try:
+            yield has_slot
+        finally:
+            if has_slot:
+                self._release(caller)
+
+    def _acquire(self, caller: str, timeout_s: float, is_over: Callable[[], bool]) -> bool:
+        with self._lock:
+            if self._num_held < self._num_slots and self._held[caller] < self._per_caller:
+                self._grant(caller)
+                return True
+            queue = self._waiting.get(caller, ())
+            is_full = self._num_waiting >= self._max_waiting
+            if timeout_s <= 0 or is_full or len(queue) >= self._waiting_per_caller:
+                return False
+            granted = Event()
+            self._waiting.setdefault(caller, deque()).append(granted)
+            self._num_waiting += 1
+        ends_at_s = time.monotonic() + timeout_s
+        while not granted.wait(max(0.0, min(ends_at_s - time.monotonic(), _CHECK_S))):
+            if time.monotonic() >= ends_at_s or is_over():
+                return self._leave(caller, granted)
+        return True
+
+    def _leave(self, caller: str, granted: Event) -> bool:
+        """Stop waiting; return whether a slot came at the last moment."""
+        with self._lock:
+            if not granted.is_set():
+                self._waiting[caller].remove(granted)
+                self._drop_if_empty(caller)
+                self._num_waiting -= 1
+            return granted.is_set()
+
+    def _release(self, caller: str) -> None:
+        with self._lock:
+            self._num_held -= 1
+            self._held[caller] -= 1
+            if not self._held[caller]:
+                del self._held[caller]
+            # There is at most one caller that this slot, or its own share, kept waiting.
+            following = self._find_next()
+            if following is not None:
+                queue = self._waiting.pop(following)
+                self._waiting[following] = queue
+                queue.popleft().set()
+                self._drop_if_empty(following)
+                self._num_waiting -= 1
+                self._grant(following)
+
+    def _find_next(self) -> str | None:
+        eligible = [name for name in self._waiting if self._held[name] < self._per_caller]
+        return min(eligible, key=self._held.__getitem__, default=None)
+
+    def _grant(self, caller: str) -> None:
+        self._num_held += 1
+        self._held[caller] += 1
+
+    def _drop_if_empty(self, caller: str) -> None:
+        if not self._waiting[caller]:
+            del self._waiting[caller]
