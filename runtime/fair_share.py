@@ -46,6 +46,16 @@ class FairShare:
         """By caller; the caller that got a slot last comes last."""
         self._num_waiting = 0
 
+    @property
+    def num_waiting(self) -> int:
+        """Requests that wait for a slot."""
+        return self._num_waiting
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether more than half of the slots are taken."""
+        return 2 * self._num_held > self._num_slots
+
     @contextmanager
     def hold(
         self, caller: str, *, timeout_s: float = 0.0, is_over: Callable[[], bool] = _is_never_over

@@ -23,7 +23,9 @@ log = logging.getLogger(__name__)
 
 MAX_DESCRIPTORS: Final = 65_536
 """Enough for every limit of connections together, and few enough to close one by one."""
-_BACKLOG: Final = 128
+_BACKLOG: Final = 1024
+"""Connections that wait to be accepted; they cost no descriptor. A further one tries again after
+a second, also one of an honest client."""
 _PEER_BITS: Final = 64
 """Of an IPv6 address; a host can choose the rest."""
 _FULL: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -85,6 +87,10 @@ class BoundedListener(socket.socket):
         """Of the connections that count, oldest first."""
         self._num_open = 0
         self._full_log = TransitionLog(log, "full port", level=logging.WARNING)
+
+    def listen(self, _backlog: int = 0) -> None:
+        """Listen; asyncio asks for as many waiting connections as it accepts in one turn."""
+        super().listen(_BACKLOG)
 
     def accept(self) -> tuple[socket.socket, object]:
         """Return a new connection and its address; end another one if there are too many.
@@ -152,7 +158,7 @@ def open_listener(address: Address, max_connections: int) -> BoundedListener:
         if family == socket.AF_INET6:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         listener.bind((host, address.port))
-        listener.listen(_BACKLOG)
+        listener.listen()
     except OSError:
         listener.close()
         raise

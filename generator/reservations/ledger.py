@@ -65,7 +65,9 @@ MAX_WRITES_PER_TICK: Final = 100
 """Writes of one `tick`, and deletions; callers do not wait for all that is due."""
 _MIN_BUDGET_S: Final = 0.01
 MAX_TURN_S: Final = 2.0
-"""Of the searches of one request while the others wait: requests are placed one at a time."""
+"""Of the searches of one request: requests are placed one at a time."""
+CROWDED_TURN_S: Final = 0.25
+"""The same if others wait."""
 _MAX_WAITING: Final = 256
 """Requests that wait for their turn; a server limits its calls more than this."""
 
@@ -182,7 +184,8 @@ class ReservationLedger:
         ends_at_s = self._clock() + budget_s
 
         def begin_search() -> SearchLimit:
-            return SearchLimit(min(ends_at_s, self._clock() + MAX_TURN_S), is_cancelled)
+            max_s = CROWDED_TURN_S if self._turns.num_waiting else MAX_TURN_S
+            return SearchLimit(min(ends_at_s, self._clock() + max_s), is_cancelled)
 
         refusal = find_refusal(request)
         if refusal is not None:

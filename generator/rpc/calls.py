@@ -77,16 +77,32 @@ class _CallMethod(NamedTuple):
     is_client_streaming: bool
 
 
+def build_call_slots() -> FairShare:
+    """Return the slots of calls that are answered at the same time."""
+    return FairShare(
+        NUM_THREADS,
+        per_caller=MAX_CALLER_THREADS,
+        max_waiting=MAX_WAITING,
+        waiting_per_caller=MAX_CALLER_WAITING,
+    )
+
+
 class CallInterceptor(grpc.ServerInterceptor):
     """Wraps every method; the innermost interceptor."""
 
-    def __init__(self, on_refused: Callable[[str], None], stall_watch: StallWatch) -> None:
+    def __init__(
+        self,
+        on_refused: Callable[[str], None],
+        stall_watch: StallWatch,
+        call_slots: FairShare | None = None,
+    ) -> None:
         """Start no thread yet; the pool of streams starts its threads on demand.
 
         Args:
             on_refused: called with the method name of a call without a deadline, or with a
                 malformed message.
             stall_watch: cancels calls whose client stalls.
+            call_slots: of calls that are answered at the same time, without streams.
         """
         self._on_refused = on_refused
         self._stall_watch = stall_watch
@@ -94,12 +110,7 @@ class CallInterceptor(grpc.ServerInterceptor):
             MAX_STREAMS + MAX_OTHER_STREAMS + _SPARE_THREADS, thread_name_prefix="rpc-stream"
         )
         self._unread = _UnreadBytes(MAX_UNREAD_BYTES)
-        self._calls = FairShare(
-            NUM_THREADS,
-            per_caller=MAX_CALLER_THREADS,
-            max_waiting=MAX_WAITING,
-            waiting_per_caller=MAX_CALLER_WAITING,
-        )
+        self._calls = call_slots or build_call_slots()
         self._own_streams = FairShare(MAX_STREAMS, per_caller=MAX_CALLER_STREAMS)
         self._other_streams = FairShare(MAX_OTHER_STREAMS, per_caller=MAX_CALLER_OTHER_STREAMS)
 

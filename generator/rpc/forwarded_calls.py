@@ -157,10 +157,8 @@ class ForwardedCalls:
         caller = identify_caller(context, get_caller(context))
         with self._forwarded.hold(caller) as has_slot:
             if not has_slot:
-                problem = (
-                    f"{MAX_CALLER_FORWARDED} calls of this caller, or {MAX_FORWARDED} in all, wait"
-                )
-                return CallFailure(FailureKind.OVERLOADED, f"{num} wait for the leader")
+                calls = f"{MAX_CALLER_FORWARDED} calls of this caller, or {MAX_FORWARDED} in all,"
+                return CallFailure(FailureKind.OVERLOADED, f"{calls} wait for the leader")
             stub = placement_pb2_grpc.PlacementServiceStub(self._open_channel(answer.leader))
             call = getattr(stub, method).future(
                 request, timeout=context.time_remaining(), metadata=proof

@@ -15,6 +15,9 @@ DEADLINE_ROUNDING_S: Final = 1.0
 """gRPC rounds a deadline on its way, so that an hour may arrive as a little more."""
 MAX_SEARCH_S: Final = 10.0
 """Of the searches of one call together, and of those for one message of a stream."""
+CROWDED_SEARCH_S: Final = 2.0
+"""The same for a search that begins while more than half of the slots are taken, so that a slot is
+free again soon, whoever takes them."""
 MAX_STREAM_SEARCH_S: Final = 600.0
 """Of the searches of one stream together."""
 NUM_THREADS: Final = 16

@@ -27,6 +27,7 @@ from generator.rpc.capacity_counts import (
 )
 from generator.rpc.interfaces import ReservationCalls
 from generator.rpc.limits import (
+    CROWDED_SEARCH_S,
     MAX_SEARCH_S,
     MAX_STREAM_SEARCH_S,
     MAX_STREAM_SEARCHES,
@@ -92,7 +93,7 @@ class CallSearch:
         if not context.add_callback(ended.set):
             ended.set()
 
-    def begin(self, max_s: float = MAX_SEARCH_S) -> None:
+    def begin(self, max_s: float) -> None:
         """Allow most of the time that the call has left, and not more than the limit."""
         remaining_s = self._context.time_remaining() * (1 - REPLY_SHARE)
         self._ends_at_s = self.clock() + min(remaining_s, max_s)
@@ -118,6 +119,7 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         published: PublishedState,
         clock: Callable[[], float],
         on_query: OnQuery,
+        call_slots: FairShare,
         reservation_calls: ReservationCalls | None = None,
     ) -> None:
         """Store the sources of answers.
@@ -126,11 +128,13 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
             published: holds the snapshot.
             clock: seconds, for the deadlines of searches.
             on_query: called with the result of each search for a placement.
+            call_slots: that calls hold while they are answered.
             reservation_calls: reserves nodes; None: reservation calls are unimplemented.
         """
         self._published = published
         self._clock = clock
         self._on_query = on_query
+        self._call_slots = call_slots
         self._reservation_calls = reservation_calls
         self._parse_request = RequestCache().parse_request
         self._stream_searches = FairShare(
@@ -149,8 +153,7 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
             snapshot = with_running_pods(
                 require_snapshot(self._published), placement_request, request
             )
-            search = CallSearch(context, self._clock)
-            search.begin()
+            search = self._begin_search(context)
             placement = search.place(snapshot, placement_request)
         except BaseException as error:
             self._on_query(_classify_failure(error), self._clock() - started)
@@ -183,7 +186,7 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
                 if not has_slot or left_s <= 0:
                     problem = "the searches of this stream, or of all, take too long: open another"
                     raise build_abort(FailureKind.OVERLOADED, problem)
-                search.begin(min(left_s, MAX_SEARCH_S))
+                search.begin(min(left_s, _limit_s(self._stream_searches)))
                 started_s = self._clock()
                 if batch is not None:
                     snapshot = batch.snapshot
@@ -204,8 +207,7 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         placement_request = decode_request_at(request.spec, parse_request=self._parse_request)
         snapshot = with_running_pods(require_snapshot(self._published), placement_request, request)
         response = pb.CandidatesResponse()
-        search = CallSearch(context, self._clock)
-        search.begin()
+        search = self._begin_search(context)
         for _ in range(request.max_candidates or DEFAULT_CANDIDATES):
             if response.candidates and search.remaining_s < _MIN_PART_S:
                 break
@@ -281,6 +283,11 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
             raise build_abort(FailureKind.UNSUPPORTED_REQUEST, "this server has no reservations")
         return self._reservation_calls
 
+    def _begin_search(self, context: grpc.ServicerContext) -> CallSearch:
+        search = CallSearch(context, self._clock)
+        search.begin(_limit_s(self._call_slots))
+        return search
+
     def _decode_batch(
         self, message: pb.PlaceBatchRequest, names: set[str]
     ) -> list[PlacementRequest]:
@@ -324,6 +331,11 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         for placement in batch.placements:
             self._on_query(_classify_placement(placement), took_s)
         return batch
+
+
+def _limit_s(slots: FairShare) -> float:
+    """Return the longest time of the searches of a call, or of a message of a stream."""
+    return CROWDED_SEARCH_S if slots.is_crowded else MAX_SEARCH_S
 
 
 def require_snapshot(published: PublishedState) -> Snapshot:

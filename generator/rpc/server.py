@@ -22,7 +22,7 @@ from generator.reconcile.result import OnQuery, QueryResult
 from generator.rpc.auth.authentication import Authentication, TokenCheck
 from generator.rpc.auth.loopback import parse_listen_address, parse_loopback_address
 from generator.rpc.auth.tls import ServerCertificates
-from generator.rpc.calls import CallInterceptor
+from generator.rpc.calls import CallInterceptor, build_call_slots
 from generator.rpc.grpc_log import filter_parse_errors
 from generator.rpc.interfaces import ReservationCalls
 from generator.rpc.limits import (
@@ -105,8 +105,9 @@ class PlacementServer:
         )
         self._published = published
         self._stall_watch = StallWatch()
+        call_slots = build_call_slots()
         self._calls = CallInterceptor(
-            lambda _method: on_query(QueryResult.REFUSED, 0.0), self._stall_watch
+            lambda _method: on_query(QueryResult.REFUSED, 0.0), self._stall_watch, call_slots
         )
         self._pool = ThreadPoolExecutor(NUM_THREADS + MAX_WAITING, thread_name_prefix="rpc")
         self._server = grpc.server(
@@ -117,7 +118,7 @@ class PlacementServer:
         )
         self._health = HealthServicer(experimental_non_blocking=False)
         self._register(
-            PlacementServicer(published, clock, on_query, reservation_calls),
+            PlacementServicer(published, clock, on_query, call_slots, reservation_calls),
             TopologyServicer(published, clock),
         )
         try:

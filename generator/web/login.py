@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from generator.rpc.auth.authentication import MAX_TOKEN_CHARS, TokenCheck
 from generator.rpc.status_errors import CallFailure, FailureKind
+from runtime.listener import find_peer
 
 COOKIE: Final = "toponaut-token"
 MAX_COOKIE_CHARS: Final = 3800
@@ -38,8 +39,14 @@ def check_request(request: Request, tokens: TokenCheck | None) -> CallFailure | 
     token = find_token(request)
     if not token or len(token) > MAX_TOKEN_CHARS:
         return _NO_TOKEN
-    verdict = tokens.authenticate(token, timeout_s=CHECK_S)
+    peer = find_request_peer(request)
+    verdict = tokens.authenticate(token, peer=peer, timeout_s=CHECK_S)
     return verdict if isinstance(verdict, CallFailure) else None
+
+
+def find_request_peer(request: Request) -> str:
+    """Return where a request comes from, as the share of one peer is counted."""
+    return "" if request.client is None else find_peer(*request.client)
 
 
 def find_token(request: Request) -> str:

@@ -26,6 +26,7 @@ from generator.web.login import (
     CHECK_S,
     MAX_FORM_BYTES,
     check_request,
+    find_request_peer,
     parse_token_form,
     set_token_cookie,
 )
@@ -147,7 +148,9 @@ class PageSite:
         token = parse_token_form(body)
         problem = _NO_TOKEN
         if token:
-            problem = await run_in_threadpool(_check_token, self._tokens, token)
+            problem = await run_in_threadpool(
+                _check_token, self._tokens, token, peer=find_request_peer(request)
+            )
         if problem:
             return Response(render_login(problem), HTTPStatus.UNAUTHORIZED, media_type=_HTML)
         response = RedirectResponse("./", HTTPStatus.SEE_OTHER)
@@ -189,9 +192,9 @@ _HTML: Final = "text/html"
 _JSON: Final = "application/json"
 
 
-def _check_token(tokens: TokenCheck, token: str) -> str:
+def _check_token(tokens: TokenCheck, token: str, *, peer: str) -> str:
     """Return why a token is refused; empty if it is accepted."""
-    verdict = tokens.authenticate(token, timeout_s=CHECK_S)
+    verdict = tokens.authenticate(token, peer=peer, timeout_s=CHECK_S)
     return "" if isinstance(verdict, str) else verdict.problem
 
 

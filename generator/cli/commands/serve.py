@@ -9,6 +9,7 @@ from generator.cli.serve_values import parse_endpoint_settings, parse_server_set
 from generator.server.endpoints import Endpoints, build_metrics
 from generator.server.server import Backend, FolderBackend, serve
 from generator.server.settings import EndpointSettings, ServerSettings
+from runtime.listener import raise_descriptor_limit
 from runtime.logs import start_logging
 from runtime.memory import tune_for_server
 from runtime.stop import stop_signals
@@ -24,6 +25,7 @@ def run(
     ports = parse_endpoint_settings(options, is_cluster=settings.cluster is not None)
     start_logging(log_format)
     tune_for_server()
+    raise_descriptor_limit()
     with stop_signals() as wait_for_stop:
         backend, endpoints = _open_backend(settings, ports)
         serve(settings, backend, endpoints, wait_for_stop)

@@ -31,8 +31,11 @@ MAX_TOKEN_CHARS: Final = 16_384
 class TokenCheck(Protocol):
     """Checks bearer tokens."""
 
-    def authenticate(self, token: str, *, timeout_s: float) -> str | CallFailure:
-        """Return the user of the token, or why the call is refused; may take a while."""
+    def authenticate(self, token: str, *, peer: str, timeout_s: float) -> str | CallFailure:
+        """Return the user of the token that a peer sent, or why the call is refused.
+
+        May take a while.
+        """
         ...
 
 
@@ -93,7 +96,9 @@ class Authentication(grpc.ServerInterceptor):
         if not is_bearer or len(token) > MAX_TOKEN_CHARS:
             problem = "expected one bearer token in the metadata: authorization: Bearer TOKEN"
             return CallFailure(FailureKind.UNAUTHENTICATED, problem)
-        return self._check.authenticate(str(token), timeout_s=context.time_remaining())
+        return self._check.authenticate(
+            str(token), peer=identify_caller(context, ""), timeout_s=context.time_remaining()
+        )
 
 
 def _find_method_kind(method: grpc.RpcMethodHandler[Any, Any]) -> tuple[Any, Any]:

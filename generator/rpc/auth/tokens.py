@@ -5,6 +5,9 @@ token for another audience is refused. A SubjectAccessReview says whether that u
 `placements.toponaut.io`, a resource that exists only in RBAC rules: the cluster's RBAC grants and
 revokes access. Verdicts are cached for a minute at most, by a hash, never by the token itself. A
 failed review is not cached.
+
+Anybody can send a token. So what is no token for this audience is refused without a review, and the
+reviews of tokens that are not cached have few slots and a rate, of which one peer has a share.
 """
 
 from __future__ import annotations
@@ -13,13 +16,17 @@ import hashlib
 import logging
 import secrets
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from generator.kube.transport import KubeRequest, Transport, decode_object
+from generator.rpc.auth.review_rate import ReviewRate
+from generator.rpc.auth.token_claims import find_claim_problem
 from generator.rpc.status_errors import CallFailure, FailureKind
-from runtime.clock import Monotonic
+from runtime.clock import Monotonic, utc_now
+from runtime.fair_share import FairShare
 from topology.model.errors import KubeError, show
 
 log = logging.getLogger(__name__)
@@ -31,12 +38,19 @@ REFUSED_TTL_S: Final = 10.0
 MAX_CACHED_REVIEWS: Final = 4096
 REVIEW_TIMEOUT_S: Final = 5.0
 _MIN_TIMEOUT_S: Final = 0.1
+NUM_REVIEWS: Final = 4
+"""Tokens that are reviewed at the same time."""
+_MAX_WAITING: Final = 48
+_MAX_PEER_WAITING: Final = 16
 GROUP: Final = "toponaut.io"
 RESOURCE: Final = "placements"
 VERB: Final = "create"
 _TOKEN_REVIEW_PATH: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
 _ACCESS_REVIEW_PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _REJECTED: Final = CallFailure(FailureKind.UNAUTHENTICATED, "the token is not valid here")
+_BUSY: Final = CallFailure(
+    FailureKind.OVERLOADED, "too many tokens from this address wait for a review; try again"
+)
 
 
 class _CachedReview(NamedTuple):
@@ -48,35 +62,65 @@ class _CachedReview(NamedTuple):
 class TokenReviews:
     """Verdicts about tokens; thread-safe."""
 
-    def __init__(self, transport: Transport, audience: str, *, clock: Monotonic) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        audience: str,
+        *,
+        clock: Monotonic,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
         """Send no request yet.
 
         Args:
             transport: to the API server, as a user who may create both kinds of review.
             audience: required audience of tokens.
             clock: monotonic.
+            now: the wall clock.
         """
         self._transport = transport
         self._audience = audience
         self._clock = clock
+        self._now = now
+        self._slots = FairShare(
+            NUM_REVIEWS,
+            per_caller=NUM_REVIEWS - 1,
+            max_waiting=_MAX_WAITING,
+            waiting_per_caller=_MAX_PEER_WAITING,
+        )
+        self._rate = ReviewRate(clock)
         self._lock = Lock()
         self._reviews: OrderedDict[bytes, _CachedReview] = OrderedDict()
         self._key = secrets.token_bytes(32)
 
-    def authenticate(self, token: str, *, timeout_s: float) -> str | CallFailure:
+    def authenticate(self, token: str, *, peer: str, timeout_s: float) -> str | CallFailure:
         """Return the user of the token, or why the call is refused.
 
         Args:
             token: as sent.
+            peer: where it comes from.
             timeout_s: time that the caller waits.
         """
+        problem = find_claim_problem(token, self._audience, self._now())
+        if problem:
+            return _REJECTED._replace(problem=f"{_REJECTED.problem}: {problem}")
         digest = hashlib.blake2b(token.encode(), key=self._key, digest_size=32).digest()
         cached = self._find_cached(digest)
         if cached is not None:
             return cached.result
+        timeout_s = min(max(timeout_s, _MIN_TIMEOUT_S), REVIEW_TIMEOUT_S)
+        with self._slots.hold(peer, timeout_s=timeout_s) as has_slot:
+            cached = self._find_cached(digest)  # another call may have sent the same token
+            if cached is not None:
+                return cached.result
+            if not has_slot or not self._rate.take(peer):
+                return _BUSY
+            return self._review_and_cache(token, digest, timeout_s)
+
+    def _review_and_cache(self, token: str, digest: bytes, timeout_s: float) -> str | CallFailure:
         started_at = self._clock()
         try:
-            verdict = self._review(token, min(max(timeout_s, _MIN_TIMEOUT_S), REVIEW_TIMEOUT_S))
+            verdict = self._review(token, timeout_s)
         except KubeError as error:
             log.warning("token not reviewed", extra={"error": str(error)})
             problem = "the API server cannot review the token at present; try again"

@@ -66,7 +66,8 @@ class Tokens:
         self._verdicts = verdicts
         self.num_asked = 0
 
-    def authenticate(self, token: str, *, timeout_s: float) -> str | CallFailure:
+    def authenticate(self, token: str, *, peer: str, timeout_s: float) -> str | CallFailure:
+        assert peer.startswith("127.0.0.1:")
         assert timeout_s <= SOON_S + 1
         self.num_asked += 1
         unknown = CallFailure(FailureKind.UNAUTHENTICATED, "the token is not valid here")

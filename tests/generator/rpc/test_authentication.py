@@ -282,8 +282,8 @@ def test_it_refuses_a_malformed_address(pki: Pki) -> None:
 
 def test_it_refuses_calls_if_the_check_fails(pki: Pki) -> None:
     class Broken:
-        def authenticate(self, token: str, *, timeout_s: float) -> str | CallFailure:
-            raise RuntimeError(f"{token} {timeout_s}")
+        def authenticate(self, token: str, *, peer: str, timeout_s: float) -> str | CallFailure:
+            raise RuntimeError(f"{token} {peer} {timeout_s}")
 
     with served(pki.files, Broken()) as running:
         with pytest.raises(PlacementServerError, match="internal error") as caught:

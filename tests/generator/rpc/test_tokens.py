@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64encode
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from threading import Event, Lock
 from typing import Any
 
 import pytest
 
 from generator.kube.transport import KubeRequest, LineStream
-from generator.rpc.auth.tokens import GRANTED_TTL_S, MAX_CACHED_REVIEWS, REFUSED_TTL_S, TokenReviews
+from generator.rpc.auth import tokens
+from generator.rpc.auth.review_rate import BURST, PEER_BURST, PEER_PER_S
+from generator.rpc.auth.tokens import GRANTED_TTL_S, NUM_REVIEWS, REFUSED_TTL_S, TokenReviews
 from generator.rpc.status_errors import CallFailure, FailureKind
 from topology.model.errors import InvariantError, KubeUnavailable
 
 SOON_S = 30.0
+NOW = datetime(2026, 11, 27, tzinfo=UTC)
 ALICE = {"username": "alice", "uid": "1", "groups": ["g"], "extra": {"k": ["v"]}}
 GOOD = {"authenticated": True, "audiences": ["toponaut"], "user": ALICE}
+
+
+def jwt(name: str = "t", **claims: Any) -> str:  # noqa: ANN401 - any claim
+    """Return a token of this audience whose signature nobody can check."""
+    named = {"aud": ["toponaut"], "exp": NOW.timestamp() + 600, "sub": name, **claims}
+    return ".".join(map(encode, ({"alg": "RS256"}, named, {})))
+
+
+def encode(part: object) -> str:
+    return urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+
+
+SECRET = jwt("a-very-secret-token")
 
 
 class Clock:
@@ -32,11 +53,22 @@ class Reviewer:
         self.access: object = {"allowed": True}
         self.is_silent = False
         self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.is_open = Event()
+        self.is_open.set()
+        self.num_at_once = 0
+        self._asking = 0
+        self._lock = Lock()
 
     def ask(self, request: KubeRequest, *, timeout_s: float) -> bytes:
         assert 0 < timeout_s <= 5
         assert isinstance(request.body, dict)
-        self.asked.append((request.path.rpartition("/")[2], request.body["spec"]))
+        with self._lock:
+            self._asking += 1
+            self.num_at_once = max(self.num_at_once, self._asking)
+            self.asked.append((request.path.rpartition("/")[2], request.body["spec"]))
+        self.is_open.wait(SOON_S)
+        with self._lock:
+            self._asking -= 1
         if self.is_silent:
             raise KubeUnavailable("silent")
         is_token = request.path.endswith("tokenreviews")
@@ -50,10 +82,10 @@ class ReviewCase:
     def __init__(self) -> None:
         self.server = Reviewer()
         self.clock = Clock()
-        self.reviews = TokenReviews(self.server, "toponaut", clock=self.clock)
+        self.reviews = TokenReviews(self.server, "toponaut", clock=self.clock, now=lambda: NOW)
 
-    def verdict(self, bearer: str = "t") -> FailureKind | None:
-        judged = self.reviews.authenticate(bearer, timeout_s=SOON_S)
+    def verdict(self, bearer: str = SECRET, peer: str = "10.0.0.1") -> FailureKind | None:
+        judged = self.reviews.authenticate(bearer, peer=peer, timeout_s=SOON_S)
         return judged.kind if isinstance(judged, CallFailure) else None
 
     @property
@@ -63,10 +95,10 @@ class ReviewCase:
 
 def test_it_reviews_the_token_and_then_the_right() -> None:
     judging = ReviewCase()
-    assert judging.reviews.authenticate("secret", timeout_s=SOON_S) == "alice"
+    assert judging.reviews.authenticate(SECRET, peer="10.0.0.1", timeout_s=SOON_S) == "alice"
     attributes = {"group": "toponaut.io", "resource": "placements", "verb": "create"}
     assert judging.server.asked == [
-        ("tokenreviews", {"token": "secret", "audiences": ["toponaut"]}),
+        ("tokenreviews", {"token": SECRET, "audiences": ["toponaut"]}),
         (
             "subjectaccessreviews",
             {
@@ -141,18 +173,110 @@ def test_it_caches_no_failed_review_and_no_expired_verdict() -> None:
     assert judging.verdict() is FailureKind.REVIEW_UNAVAILABLE
 
 
-def test_it_evicts_the_oldest_verdict() -> None:
+def test_it_evicts_the_oldest_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "MAX_CACHED_REVIEWS", 8)
     judging = ReviewCase()
-    for at in range(MAX_CACHED_REVIEWS + 1):
-        assert judging.verdict(str(at)) is None
+    for at in range(9):
+        assert judging.verdict(jwt(str(at))) is None
     asked = judging.num_asked
-    assert judging.verdict(str(MAX_CACHED_REVIEWS)) is None
+    assert judging.verdict(jwt("8")) is None
     assert judging.num_asked == asked
-    assert judging.verdict("0") is None
+    assert judging.verdict(jwt("0")) is None
     assert judging.num_asked > asked
+
+
+HEAD, BODY, SIGNATURE = SECRET.split(".")
+
+
+@pytest.mark.parametrize(
+    ("bearer", "why"),
+    [
+        pytest.param("secret", "no JSON web token", id="one word"),
+        pytest.param("sha256~" + "x" * 43, "no JSON web token", id="a token of another kind"),
+        pytest.param(f"{HEAD}.{BODY}", "no JSON web token", id="two parts"),
+        pytest.param(f"{HEAD}.{BODY}.{SIGNATURE}.x.y", "no JSON web token", id="five parts"),
+        pytest.param(f"x.{BODY}.{SIGNATURE}", "no JSON web token", id="a header of nonsense"),
+        pytest.param(f"{HEAD}.{encode([1])}.x", "no JSON web token", id="claims that are a list"),
+        pytest.param(f"{HEAD}.%%%%.x", "no JSON web token", id="claims that are no base64"),
+        pytest.param(
+            f"{HEAD}.{urlsafe_b64encode(b'[' * 9000).decode()}.x",
+            "no JSON web token",
+            id="claims that are nested without end",
+        ),
+        pytest.param(
+            f"{HEAD}.{urlsafe_b64encode(b'{%cexp%c:%s}' % (34, 34, b'9' * 5000)).decode()}.x",
+            "no JSON web token",
+            id="a number without end",
+        ),
+        pytest.param(jwt(aud=["other"]), "audience toponaut", id="another audience"),
+        pytest.param(jwt(aud="other"), "audience toponaut", id="another single audience"),
+        pytest.param(jwt(aud=None), "audience toponaut", id="no audience"),
+        pytest.param(jwt(aud=7), "audience toponaut", id="an audience that is a number"),
+        pytest.param(jwt(aud={"toponaut": 1}), "audience toponaut", id="audiences by name"),
+        pytest.param(jwt(aud=[["toponaut"]]), "audience toponaut", id="a list within a list"),
+        pytest.param(jwt(exp=NOW.timestamp() - 600), "expired", id="an end in the past"),
+        pytest.param(jwt(exp="soon"), "expired", id="an end that is a text"),
+        pytest.param(jwt(exp=True), "expired", id="an end that is a truth"),
+    ],
+)
+def test_it_reviews_no_token_with(bearer: str, why: str) -> None:
+    judging = ReviewCase()
+    judged = judging.reviews.authenticate(bearer, peer="10.0.0.1", timeout_s=SOON_S)
+    assert isinstance(judged, CallFailure)
+    assert judged.kind is FailureKind.UNAUTHENTICATED
+    assert why in judged.problem
+    assert judging.num_asked == 0
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        pytest.param({"aud": "toponaut"}, id="a single audience"),
+        pytest.param({"aud": ["api", "toponaut"]}, id="several audiences"),
+        pytest.param({"exp": NOW.timestamp() - 100}, id="an end within the difference of clocks"),
+        pytest.param({"exp": 1e300}, id="an end far away"),
+    ],
+)
+def test_it_reviews_a_token_with(claims: dict[str, Any]) -> None:
+    judging = ReviewCase()
+    assert judging.verdict(jwt(**claims)) is None
+    assert judging.num_asked == 2
+
+
+def test_a_peer_with_many_unknown_tokens_leaves_reviews_for_others() -> None:
+    judging = ReviewCase()
+    judging.server.token = {}
+    found = Counter(judging.verdict(jwt(str(at))) for at in range(10 * PEER_BURST))
+    assert found[FailureKind.UNAUTHENTICATED] == PEER_BURST
+    assert found[FailureKind.OVERLOADED] == 9 * PEER_BURST
+    assert judging.num_asked == PEER_BURST
+    judging.server.token = GOOD
+    assert judging.verdict(peer="10.0.0.2") is None
+    assert judging.verdict() is None, "a cached verdict needs no review"
+    judging.clock.now_s += 1 / PEER_PER_S
+    assert judging.verdict(jwt("new")) is None
+
+
+def test_many_peers_together_have_a_rate() -> None:
+    judging = ReviewCase()
+    judging.server.token = {}
+    for at in range(2 * BURST):
+        judging.verdict(jwt(str(at)), peer=f"10.0.{at // 256}.{at % 256}")
+    assert judging.num_asked == BURST
+
+
+def test_it_reviews_few_tokens_at_the_same_time() -> None:
+    judging = ReviewCase()
+    judging.server.is_open.clear()
+    with ThreadPoolExecutor(16) as pool:
+        same = [pool.submit(judging.verdict, SECRET, f"10.0.0.{at}") for at in range(8)]
+        other = [pool.submit(judging.verdict, jwt(str(at)), f"10.0.1.{at}") for at in range(8)]
+        judging.server.is_open.set()
+        assert {one.result() for one in (*same, *other)} == {None}
+    assert judging.server.num_at_once <= NUM_REVIEWS
 
 
 def test_it_stores_no_token() -> None:
     judging = ReviewCase()
-    judging.verdict("a-very-secret-token")
-    assert "a-very-secret-token" not in repr(vars(judging.reviews))
+    judging.verdict(SECRET)
+    assert SECRET not in repr(vars(judging.reviews))

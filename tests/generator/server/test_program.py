@@ -2,87 +2,20 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import logging
-import os
 import signal
-import subprocess  # noqa: TID251 - the real program is what is tested
-import sys
 from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 
 from generator.cli.exit_codes import ExitCode
 from generator.rpc.client.typed_client import PlacementClient
-from generator.rpc.server import PLACEMENT_SERVICE
 from tests.generator.rpc.clusters import request_for
 from tests.generator.scenes import PAIRS, Scene, run
+from tests.generator.server.programs import SOON_S, Serving, serving
 from tests.lab.wait import wait_until
-from tests.repository import ROOT
-
-SOON_S = 30.0
-
-
-@dataclass
-class Serving:
-    """A running server."""
-
-    program: subprocess.Popen[bytes]
-    ready_file: Path
-    log_file: Path
-
-    @property
-    def address(self) -> str:
-        return self.ready_file.read_text().strip()
-
-    @property
-    def log(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.log_file.read_text().splitlines()]
-
-    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        self.program.send_signal(number)
-        return self.program.wait(SOON_S)
-
-    def status(self) -> int:
-        """Return the status of a health page; 0 while the port is closed."""
-        with grpc.insecure_channel(self.address) as channel:
-            check = channel.unary_unary(
-                "/grpc.health.v1.Health/Check",
-                request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
-                response_deserializer=health_pb2.HealthCheckResponse.FromString,
-            )
-            asked = health_pb2.HealthCheckRequest(service=PLACEMENT_SERVICE)
-            found: health_pb2.HealthCheckResponse = check(asked, timeout=SOON_S)
-            return found.status
-
-    def read_page(self, path: str) -> bytes:
-        """Return what the page answers."""
-        (address,) = [line["address"] for line in self.log if line.get("what") == "page"]
-        with closing(http.client.HTTPConnection(address, timeout=SOON_S)) as client:
-            client.request("GET", f"/{path}")
-            return client.getresponse().read()
-
-    def wait_ready(self) -> None:
-        wait_until(self._why_not_ready, deadline_s=SOON_S, what="ready file")
-
-    def wait_serving(self) -> None:
-        self.wait_ready()
-        wait_until(
-            lambda: self.status() != health_pb2.HealthCheckResponse.SERVING,
-            deadline_s=SOON_S,
-            what="health",
-        )
-
-    def _why_not_ready(self) -> str:
-        assert self.program.poll() is None, self.log_file.read_text()
-        return "" if self.ready_file.exists() else "absent"
 
 
 @pytest.fixture(autouse=True)
@@ -102,67 +35,52 @@ def scene(tmp_path: Path) -> Scene:
 
 
 @pytest.fixture
-def serving(scene: Scene) -> Iterator[Serving]:
-    ready, log = scene.root / "ready", scene.root / "log"
-    words = ["serve", "--store", scene.root / "store", "--period", "100ms", "--insecure-loopback"]
-    words += ["--listen", "127.0.0.1:0", "--web", "127.0.0.1:0", "--ready-file", ready]
-    with log.open("wb") as stream:
-        program = subprocess.Popen(
-            [sys.executable, "-m", "generator", *map(str, words)],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=stream,
-            env=os.environ | {"http_proxy": "http://127.0.0.1:1"},
-        )
-    try:
-        yield Serving(program, ready, log)
-    finally:
-        program.kill()
-        program.wait(SOON_S)
+def server(scene: Scene) -> Iterator[Serving]:
+    with serving(scene) as running:
+        yield running
 
 
-def test_it_serves_once_the_first_tree_is_known(scene: Scene, serving: Serving) -> None:
-    serving.wait_ready()
-    assert serving.status() == health_pb2.HealthCheckResponse.NOT_SERVING
+def test_it_serves_once_the_first_tree_is_known(scene: Scene, server: Serving) -> None:
+    server.wait_ready()
+    assert server.status() == health_pb2.HealthCheckResponse.NOT_SERVING
     scene.store()
-    serving.wait_serving()
-    with PlacementClient(serving.address, SOON_S) as client:
+    server.wait_serving()
+    with PlacementClient(server.address, SOON_S) as client:
         # The first tree may be that of the reports that were written by then.
         wait_until(
             lambda: not client.place(request_for(4, required="leaf")).is_feasible,
             deadline_s=SOON_S,
             what="a whole leaf",
         )
-    ready = [line["address"] for line in serving.log if line["event"] == "generator ready"]
-    assert ready == [serving.address]
+    ready = [line["address"] for line in server.log if line["event"] == "generator ready"]
+    assert ready == [server.address]
 
 
-def test_it_serves_the_page_of_its_fabric(scene: Scene, serving: Serving) -> None:
+def test_it_serves_the_page_of_its_fabric(scene: Scene, server: Serving) -> None:
     scene.store()
-    serving.wait_serving()
+    server.wait_serving()
     wait_until(
-        lambda: scene.hosts[0] not in str(serving.read_page("document.json")),
+        lambda: scene.hosts[0] not in str(server.read_page("document.json")),
         deadline_s=SOON_S,
         what="document of the page",
     )
-    assert b"<title>Toponaut" in serving.read_page("")
+    assert b"<title>Toponaut" in server.read_page("")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_stops_cleanly_on(serving: Serving, number: signal.Signals) -> None:
-    serving.wait_ready()
-    assert b"<title>Toponaut" in serving.read_page("")
-    assert serving.stop(number) == ExitCode.OK
-    assert not serving.ready_file.exists()
+def test_it_stops_cleanly_on(server: Serving, number: signal.Signals) -> None:
+    server.wait_ready()
+    assert b"<title>Toponaut" in server.read_page("")
+    assert server.stop(number) == ExitCode.OK
+    assert not server.ready_file.exists()
     # A round that runs when the signal comes is let finish, and may log between the two.
-    events = [line["event"] for line in serving.log]
+    events = [line["event"] for line in server.log]
     assert events.count("generator stopping") == 1
     assert events[-1] == "generator stopped"
 
 
 def test_it_answers_place_like_the_command_on_the_same_reports(
-    scene: Scene, serving: Serving
+    scene: Scene, server: Serving
 ) -> None:
     reports = scene.reports()
     request = scene.write(
@@ -170,11 +88,11 @@ def test_it_answers_place_like_the_command_on_the_same_reports(
         "apiVersion: toponaut.io/v1alpha1\nkind: PlacementRequest\n"
         "spec: {groups: [{name: w, count: 6}]}\n",
     )
-    serving.wait_serving()
+    server.wait_serving()
     local = run("place", "-f", request, "--reports", reports, "-o", "json")
-    asked = run("place", "-f", request, "--server", serving.address, "-o", "json")
+    asked = run("place", "-f", request, "--server", server.address, "-o", "json")
     assert (asked.code, asked.document) == (ExitCode.OK, local.document)
-    text = run("place", "-f", request, "--server", serving.address)
+    text = run("place", "-f", request, "--server", server.address)
     assert text.out.startswith("feasible: 6 pods within one ")
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from generator.cli.exit_codes import ExitCode
-from tests.generator.server.test_program import SOON_S, Serving
+from tests.generator.server.programs import SOON_S, Serving
 from tests.generator.switches.snmp_agent import SnmpAgent
 from tests.generator.switches.switchboard import mac, switch_rows
 from tests.lab.wait import wait_until

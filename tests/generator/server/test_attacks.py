@@ -1,0 +1,196 @@
+"""A server whose callers want to stop it for everybody else: real sockets, a process of its own.
+
+Each test is an attack that once succeeded. The honest caller beside it is another connection, as on
+this machine every connection is a caller.
+"""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from http import HTTPStatus
+from pathlib import Path
+from uuid import uuid4
+
+import grpc
+import pytest
+
+from generator.cli.exit_codes import ExitCode
+from generator.rpc.client.typed_client import PlacementClient
+from generator.rpc.limits import HANDSHAKE_S, MAX_CONNECTIONS, NUM_THREADS
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from generator.rpc.toponaut.v1 import placement_pb2_grpc
+from generator.server.server import SHUTDOWN_S
+from generator.web.http_server import MAX_CONNECTIONS as MAX_PAGE_CONNECTIONS
+from tests.generator.rpc.clusters import request_for
+from tests.generator.scenes import Scene
+from tests.generator.server.programs import SOON_S, Serving, serving
+from tests.lab.wait import wait_until
+from topology.synthetic import FabricKind, SyntheticSpec
+
+HOUR_S = 3600.0
+PROMPT_S = 5.0
+"""An honest call beside an attack takes less; alone it takes milliseconds."""
+MAX_DESCRIPTORS = 1024
+"""The usual soft limit."""
+FABRIC = SyntheticSpec(FabricKind.RAIL, 64, rails=2, radix=16)
+HARD = pb.PlacementSpec(
+    groups=[pb.Group(name=f"g{at}", count=2 + at * 5 % 8, min=1) for at in range(16)]
+)
+"""Its exact search takes seconds."""
+
+
+@contextmanager
+def attacked(folder: Path) -> Iterator[Serving]:
+    """Run a server that may open as many descriptors as is usual, until it serves."""
+    scene = Scene.of(folder, FABRIC)
+    scene.store()
+    options = ("--health-listen", "127.0.0.1:0")
+    with serving(scene, *options, max_descriptors=MAX_DESCRIPTORS) as server:
+        server.wait_serving()
+        yield server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    with attacked(tmp_path_factory.mktemp("attacked")) as running:
+        yield running
+
+
+@contextmanager
+def connection(address: str) -> Iterator[placement_pb2_grpc.PlacementServiceStub]:
+    """Yield the stub of a connection that no other caller shares."""
+    options = (("grpc.use_local_subchannel_pool", 1),)
+    with grpc.insecure_channel(address, options=options) as channel:
+        yield placement_pb2_grpc.PlacementServiceStub(channel)
+
+
+def open_sockets(stack: ExitStack, address: str, num: int, first: bytes = b"") -> None:
+    """Open connections that send some bytes and nothing more."""
+    host, _, port = address.rpartition(":")
+    for _ in range(num):
+        opened = stack.enter_context(socket.create_connection((host, int(port)), SOON_S))
+        if first:
+            opened.sendall(first)
+
+
+def place_promptly(server: Serving) -> None:
+    """Check that an honest caller gets its answers soon, also for a reservation."""
+    with connection(server.address) as stub:
+        spec = pb.PlacementSpec(groups=[pb.Group(name="w", count=1)], gang=str(uuid4()))
+        assert stub.Place(pb.PlaceRequest(spec=spec), timeout=PROMPT_S).placement.proved
+        asked = pb.ReserveRequest(spec=spec, request_id=str(uuid4()))
+        if stub.Reserve(asked, timeout=PROMPT_S).HasField("reservation"):
+            stub.Release(pb.ReleaseRequest(id=asked.request_id), timeout=PROMPT_S)
+
+
+def livez(server: Serving) -> int:
+    with closing(http.client.HTTPConnection(server.port_of("health"), timeout=PROMPT_S)) as client:
+        client.request("GET", "/livez")
+        return client.getresponse().status
+
+
+@pytest.mark.parametrize("num_connections", [1, NUM_THREADS])
+@pytest.mark.parametrize("method", ["Candidates", "Place", "Reserve"])
+def test_one_caller_with_hard_gangs_stops_no_other(
+    server: Serving, method: str, num_connections: int
+) -> None:
+    with ExitStack() as stack:
+        stubs = [stack.enter_context(connection(server.address)) for _ in range(num_connections)]
+        calls = []
+        for at in range(2 * NUM_THREADS):
+            spec = pb.PlacementSpec(gang=f"hard-{uuid4()}", groups=HARD.groups)
+            asked = {
+                "Candidates": pb.CandidatesRequest(spec=spec, max_candidates=64),
+                "Place": pb.PlaceRequest(spec=spec),
+                "Reserve": pb.ReserveRequest(spec=spec, request_id=str(uuid4())),
+            }[method]
+            call = getattr(stubs[at % num_connections], method)
+            calls.append(call.future(asked, timeout=HOUR_S))
+        place_promptly(server)
+        assert [call for call in calls if call.cancel()], "all were answered"
+        place_promptly(server)
+
+
+def test_streams_of_hard_gangs_stop_no_call(server: Serving) -> None:
+    with connection(server.address) as stub:
+        message = pb.PlaceBatchRequest(specs=[HARD])
+        streams = [stub.PlaceBatch(iter([message]), timeout=HOUR_S) for _ in range(64)]
+        place_promptly(server)
+        for stream in streams:
+            stream.cancel()
+
+
+def test_a_deadline_of_an_hour_is_accepted(server: Serving) -> None:
+    with PlacementClient(server.address, HOUR_S) as client:
+        assert client.place(request_for(1)).is_proved
+
+
+def test_it_ends_in_time_while_searches_run(tmp_path: Path) -> None:
+    with attacked(tmp_path) as server, connection(server.address) as stub:
+        asked = pb.CandidatesRequest(spec=HARD, max_candidates=64)
+        calls = [stub.Candidates.future(asked, timeout=HOUR_S) for _ in range(2 * NUM_THREADS)]
+        place_promptly(server)
+        started_s = time.monotonic()
+        assert server.stop(signal.SIGTERM) == ExitCode.OK
+        assert time.monotonic() - started_s < SHUTDOWN_S
+        assert server.log[-1]["event"] == "generator stopped"
+        assert all(call.done() or call.cancel() for call in calls)
+
+
+@pytest.mark.parametrize("first", [b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"], ids=["idle", "half"])
+def test_connections_that_send_nothing_end(server: Serving, first: bytes, tmp_path: Path) -> None:
+    del tmp_path
+    size = server.log_file.stat().st_size
+    with connection(server.address) as stub, ExitStack() as stack:
+        asked = pb.PlaceRequest(spec=pb.PlacementSpec(groups=[pb.Group(name="w", count=1)]))
+        assert stub.Place(asked, timeout=SOON_S).placement.proved
+        open_sockets(stack, server.address, MAX_DESCRIPTORS + 76, first)
+        assert stub.Place(asked, timeout=PROMPT_S).placement.proved
+        assert livez(server) == HTTPStatus.OK
+        assert len(list(Path(f"/proc/{server.program.pid}/fd").iterdir())) < MAX_CONNECTIONS + 256
+        wait_until(
+            lambda: "" if can_place(server) else "refused",
+            deadline_s=2 * HANDSHAKE_S,
+            what="a new caller is served again",
+        )
+    assert server.log_file.stat().st_size - size < 20_000
+
+
+def can_place(server: Serving) -> bool:
+    with connection(server.address) as stub:
+        asked = pb.PlaceRequest(spec=pb.PlacementSpec(groups=[pb.Group(name="w", count=1)]))
+        try:
+            return bool(stub.Place(asked, timeout=1).placement.proved)
+        except grpc.RpcError:
+            return False
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(b"", id="idle"),
+        pytest.param(b"GET /document.json HTTP/1.1\r\n", id="half a head"),
+        pytest.param(
+            b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\nto",
+            id="half a form",
+        ),
+    ],
+)
+@pytest.mark.parametrize("what", ["page", "health"])
+def test_sockets_at_an_http_port_leave_room_for_others(
+    server: Serving, what: str, first: bytes
+) -> None:
+    size = server.log_file.stat().st_size
+    with ExitStack() as stack:
+        open_sockets(stack, server.port_of(what), MAX_DESCRIPTORS + 76, first)
+        assert server.read_page("document.json").startswith(b"{")
+        assert livez(server) == HTTPStatus.OK
+        place_promptly(server)
+        num_open = len(list(Path(f"/proc/{server.program.pid}/fd").iterdir()))
+        assert num_open < 2 * MAX_PAGE_CONNECTIONS + 128
+    assert server.log_file.stat().st_size - size < 20_000

@@ -1,0 +1,135 @@
+"""Slots that callers share: what one of them leaves to the others."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+
+from runtime.fair_share import FairShare
+
+SOON_S = 30.0
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(64) as made:
+        yield made
+
+
+def hold(stack: ExitStack, share: FairShare, caller: str) -> bool:
+    return stack.enter_context(share.hold(caller))
+
+
+def wait_for(share: FairShare, num: int) -> None:
+    """Wait until so many callers wait for a slot."""
+    pause = threading.Event()
+    assert any(share.num_waiting == num or pause.wait(0.01) for _ in range(3000))
+
+
+def test_a_caller_gets_its_share_and_leaves_the_rest() -> None:
+    share = FairShare(4, per_caller=3)
+    with ExitStack() as stack:
+        assert [hold(stack, share, "a") for _ in range(4)] == [True, True, True, False]
+        assert [hold(stack, share, name) for name in "bc"] == [True, False]
+    with ExitStack() as stack:
+        assert [hold(stack, share, "c") for _ in range(3)] == [True] * 3
+
+
+def test_slots_go_to_callers_in_turn(pool: ThreadPoolExecutor) -> None:
+    share = FairShare(1, per_caller=1, max_waiting=16, waiting_per_caller=16)
+    served: list[str] = []
+
+    def call(name: str) -> None:
+        with share.hold(name, timeout_s=SOON_S) as has_slot:
+            assert has_slot
+            served.append(name)
+
+    with share.hold("first"):
+        futures: list[Future[None]] = []
+        for number, name in enumerate("aaaabc", 1):
+            futures.append(pool.submit(call, name))
+            wait_for(share, number)
+    for future in futures:
+        future.result(SOON_S)
+    assert served == ["a", "b", "c", "a", "a", "a"]
+
+
+def test_a_free_slot_goes_to_the_caller_that_holds_the_fewest(pool: ThreadPoolExecutor) -> None:
+    share = FairShare(3, per_caller=3, max_waiting=4, waiting_per_caller=4)
+    served: list[str] = []
+
+    def call(name: str) -> None:
+        with share.hold(name, timeout_s=SOON_S):
+            served.append(name)
+
+    with share.hold("a"), share.hold("a"):
+        with share.hold("b"):
+            futures = []
+            for number, name in enumerate("ac", 1):
+                futures.append(pool.submit(call, name))
+                wait_for(share, number)
+        for future in futures:
+            future.result(SOON_S)
+    assert served == ["c", "a"]
+
+
+@pytest.mark.parametrize(
+    ("timeout_s", "is_over"),
+    [
+        pytest.param(0.05, lambda: False, id="in time"),
+        pytest.param(SOON_S, lambda: True, id="because the caller has left"),
+    ],
+)
+def test_a_wait_ends(timeout_s: float, is_over: Callable[[], bool]) -> None:
+    share = FairShare(1, per_caller=1, max_waiting=1, waiting_per_caller=1)
+    with share.hold("a"):
+        for _ in range(2):  # the place is free again
+            with share.hold("b", timeout_s=timeout_s, is_over=is_over) as has_slot:
+                assert not has_slot
+    with share.hold("b") as has_slot:
+        assert has_slot
+
+
+def test_places_to_wait_are_shared_too(pool: ThreadPoolExecutor) -> None:
+    share = FairShare(1, per_caller=1, max_waiting=3, waiting_per_caller=2)
+
+    def call(name: str) -> bool:
+        with share.hold(name, timeout_s=SOON_S) as has_slot:
+            return has_slot
+
+    with share.hold("a"):
+        waiting = []
+        for number, name in enumerate("aab", 1):
+            waiting.append(pool.submit(call, name))
+            wait_for(share, number)
+        assert not call("a")
+        assert not call("b")
+        assert not call("c")
+    assert [future.result(SOON_S) for future in waiting] == [True] * 3
+
+
+def test_no_slot_is_lost_or_given_twice(pool: ThreadPoolExecutor) -> None:
+    share = FairShare(4, per_caller=2, max_waiting=64, waiting_per_caller=64)
+    lock, held, most = threading.Lock(), Counter[str](), Counter[str]()
+
+    def call(name: str) -> bool:
+        with share.hold(name, timeout_s=SOON_S) as has_slot:
+            with lock:
+                held.update({name: 1, "all": 1})
+                for key in (name, "all"):
+                    most[key] = max(most[key], held[key])
+            with lock:
+                held.subtract({name: 1, "all": 1})
+            return has_slot
+
+    assert all(pool.map(call, "abcd" * 500))
+    assert most["all"] <= 4
+    assert max(most[name] for name in "abcd") <= 2
+    assert share.num_waiting == 0
+    with ExitStack() as stack:
+        assert [hold(stack, share, name) for name in "aabb"] == [True] * 4
