@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
+import http.client
+import resource
 import socket
 import ssl
-from contextlib import ExitStack, suppress
+import time
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
 
 from generator.server.page_port import PagePort
 from generator.web import http_server
-from generator.web.http_server import MAX_CONNECTIONS, MAX_HEAD_BYTES
+from generator.web.http_server import MAX_CONNECTIONS, MAX_HEAD_BYTES, PageHttpServer
+from generator.web.live_document import LiveDocument, PackedDocument
+from generator.web.site import PageSite
+from runtime.values import Address
 from tests.generator.rpc.credentials import Pki, Tokens
 from tests.generator.web.sites import ANY_PORT, SOON_S, TREE, Site, outcome_of, serving, sources_of
 from tests.lab.certificates import Authority
@@ -83,6 +90,43 @@ def test_a_slow_head_is_closed_also_after_an_answer(monkeypatch: pytest.MonkeyPa
     with serving() as site, connect(site) as connection:
         connection.sendall(b"GET /login HTTP/1.1\r\nHost: localhost\r\n\r\nGET /")
         assert b" 303 " in read_all(connection)
+
+
+class LargeDocument(LiveDocument):
+    """A document of which many copies do not fit in memory."""
+
+    content = gzip.compress(b" " * (64 << 20), 1)
+
+    def render(self) -> PackedDocument:
+        return PackedDocument(self.content, '"tag"')
+
+
+def peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+def test_clients_that_read_nothing_cost_little(coding: str) -> None:
+    document = LargeDocument(sources_of(), clock=time.monotonic)
+    app = PageSite(document, None, is_local=True).build_app()
+    server = PageHttpServer(Address("127.0.0.1", 0), app, None)
+    before = peak_bytes()
+    asked = f"GET /document.json HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: {coding}\r\n\r\n"
+    with ExitStack() as stack:
+        opened = [
+            stack.enter_context(socket.create_connection(server.address, SOON_S))
+            for _ in range(MAX_CONNECTIONS - 4)
+        ]
+        for connection in opened:
+            connection.sendall(asked.encode())
+        for connection in opened:
+            assert connection.recv(12) == b"HTTP/1.1 200"
+        assert peak_bytes() - before < (150 << 20)
+    with closing(http.client.HTTPConnection(*server.address, timeout=SOON_S)) as client:
+        client.request("GET", "/document.json", headers={"Accept-Encoding": coding})
+        body = client.getresponse().read()
+    assert len(gzip.decompress(body) if coding == "gzip" else body) == 64 << 20
+    server.stop()
 
 
 def test_a_certificate_that_was_renewed_is_used(pki: Pki) -> None:

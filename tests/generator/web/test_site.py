@@ -130,11 +130,65 @@ def test_the_login_says_why_it_refuses_a_token(guarded: Site, token: str, why: s
     assert "set-cookie" not in answer.headers
 
 
-def test_a_form_of_another_page_is_refused(guarded: Site) -> None:
-    assert guarded.log_in("alice", {"Sec-Fetch-Site": "cross-site"}).status == 403
-    answer = guarded.ask("/logout", method="POST", body=b"", Sec_Fetch_Site="same-site")
-    assert answer.status == 403
-    assert guarded.log_in("alice", {"Sec-Fetch-Site": "same-origin"}).status == 303
+@pytest.mark.parametrize(
+    ("headers", "is_own"),
+    [
+        pytest.param({}, True, id="nothing, as programs do"),
+        pytest.param({"Sec-Fetch-Site": "same-origin"}, True, id="the same origin"),
+        pytest.param({"Sec-Fetch-Site": "none"}, True, id="no site"),
+        pytest.param({"Sec-Fetch-Site": "same-site"}, False, id="another host of the site"),
+        pytest.param({"Sec-Fetch-Site": "cross-site"}, False, id="another site"),
+        pytest.param({"Sec-Fetch-Site": ""}, False, id="an empty site"),
+        pytest.param({"Origin": "https://{host}"}, True, id="the origin of the page"),
+        pytest.param({"Origin": "HTTPS://{host}"}, True, id="its origin in capitals"),
+        pytest.param({"Origin": "https://evil.example"}, False, id="the origin of another page"),
+        pytest.param({"Origin": "https://{host}.evil.example"}, False, id="a longer name"),
+        pytest.param({"Origin": "https://evil@{host}"}, False, id="a name with a user"),
+        pytest.param({"Origin": "null"}, False, id="an origin that is hidden"),
+        pytest.param({"Origin": ""}, False, id="an empty origin"),
+        pytest.param({"Origin": "ftp://{host}"}, False, id="another protocol"),
+        pytest.param(
+            {"Origin": "https://proxy.example", "Sec-Fetch-Site": "same-origin"},
+            True,
+            id="the same origin behind a proxy that renames the host",
+        ),
+        pytest.param(
+            {"Origin": "https://{host}", "Sec-Fetch-Site": "cross-site"},
+            False,
+            id="another site in spite of the origin",
+        ),
+    ],
+)
+@pytest.mark.parametrize("path", ["/login", "/logout"])
+def test_a_form_is_accepted_by_where_it_is_from(
+    guarded: Site, path: str, headers: dict[str, str], *, is_own: bool
+) -> None:
+    host = guarded.port.address
+    sent = {name: value.format(host=host) for name, value in headers.items()}
+    answer = guarded.ask(path, method="POST", body=b"token=alice", headers=sent)
+    assert answer.status == (303 if is_own else 403)
+    assert ("set-cookie" in answer.headers) == is_own
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(f"{path}/" for path in PATHS[1:]),
+        "//evil.example",
+        "//evil.example/login/",
+        "/login//",
+        "/login/?next=https://evil.example",
+        "/%2e%2e/login/",
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST", "HEAD"])
+def test_no_redirect_leads_to_a_host_that_the_request_names(
+    guarded: Site, method: str, path: str
+) -> None:
+    headers = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
+    answer = guarded.ask(path, method=method, body=b"", headers=headers)
+    assert "evil.example" not in str(answer.headers)
+    assert answer.status in {404, 405}
 
 
 def test_a_form_that_is_too_large_is_refused(guarded: Site) -> None:
