@@ -24,6 +24,7 @@ from google.protobuf.message import DecodeError
 from generator.placement.budget import SearchCancelledError
 from generator.rpc.auth.authentication import get_caller, identify_caller, set_caller
 from generator.rpc.limits import (
+    CROWDED_STALL_S,
     DEADLINE_ROUNDING_S,
     MAX_CALLER_OTHER_STREAMS,
     MAX_CALLER_STREAMS,
@@ -36,6 +37,7 @@ from generator.rpc.limits import (
     MAX_UNREAD_BYTES,
     MAX_WAITING,
     NUM_THREADS,
+    STALL_S,
 )
 from generator.rpc.stalled_calls import StallWatch
 from generator.rpc.status_errors import CallAbortedError, CallFailure, FailureKind, encode_status
@@ -184,7 +186,8 @@ class CallInterceptor(grpc.ServerInterceptor):
         self, method: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> Any | CallFailure:  # noqa: ANN401 - any message
         """Return the request message of a call, or why the call fails."""
-        with self._stall_watch.watch(context):
+        max_s = CROWDED_STALL_S if self._calls.is_crowded else STALL_S
+        with self._stall_watch.watch(context, max_s=max_s):
             message = next(requests, None)
         if message is None:
             return CallFailure(FailureKind.INVALID_REQUEST, "expected a message")

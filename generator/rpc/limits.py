@@ -43,8 +43,10 @@ MAX_UNREAD_BYTES: Final = 128 * 1024 * 1024
 """Of answers that clients have not read yet; one caller can take half of them."""
 STALL_S: Final = 20.0
 """Time that a client may take to send a request, or to read an answer."""
+CROWDED_STALL_S: Final = 4.0
+"""The same to send a request while more than half of the slots are taken."""
 MAX_CONNECTIONS: Final = 512
 HANDSHAKE_S: Final = 10.0
 """From a connection to its first settings; of a TLS handshake too."""
-IDLE_S: Final = 120.0
+IDLE_S: Final = 30.0
 """After this time without a call, a connection is closed; clients open another one."""

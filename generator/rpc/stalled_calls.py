@@ -6,6 +6,7 @@ hour away. One thread checks all calls; a call in time costs two dictionary acce
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,40 +39,39 @@ class StallWatch:
         """Start a thread that checks periodically; it ends with `stop`."""
         self._clock = clock
         self._stall_s = stall_s
-        self._started_s: dict[Cancellable, float] = {}
+        self._ends_at_s: dict[Cancellable, float] = {}
         self._check_period_s = check_period_s
         self._ended = Event()
         Thread(target=self._run, name="rpc-stalling", daemon=True).start()
 
     @contextmanager
-    def watch(self, call: Cancellable) -> Iterator[None]:
-        """Cancel the call if the body of the context takes too long."""
-        self.begin(call)
+    def watch(self, call: Cancellable, *, max_s: float = math.inf) -> Iterator[None]:
+        """Cancel the call if the body of the context takes too long, or longer than a time."""
+        self.begin(call, max_s=max_s)
         try:
             yield
         finally:
             self.end(call)
 
-    def begin(self, call: Cancellable) -> None:
+    def begin(self, call: Cancellable, *, max_s: float = math.inf) -> None:
         """Start the time limit of a call."""
-        self._started_s[call] = self._clock()
+        self._ends_at_s[call] = self._clock() + min(max_s, self._stall_s)
 
     def end(self, call: Cancellable) -> None:
         """End the time limit of a call."""
-        self._started_s.pop(call, None)
+        self._ends_at_s.pop(call, None)
 
     def stop(self) -> None:
         """Stop checking."""
         self._ended.set()
 
     def cancel_stalled(self) -> None:
-        """Cancel the stalled calls, longest stalled first."""
-        ends_at = self._clock() - self._stall_s
-        for call, since in list(self._started_s.items()):
-            if since > ends_at:
-                return
-            self.end(call)
-            call.cancel()
+        """Cancel the stalled calls."""
+        now_s = self._clock()
+        for call, ends_at_s in list(self._ends_at_s.items()):
+            if ends_at_s <= now_s:
+                self.end(call)
+                call.cancel()
 
     def _run(self) -> None:
         while not self._ended.wait(self._check_period_s):
