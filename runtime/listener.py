@@ -59,7 +59,7 @@ def find_peer(host: str, port: int) -> str:
     return str(address)
 
 
-class _Connection(socket.socket):
+class _AcceptedSocket(socket.socket):
     """An accepted connection; the listener forgets it when it is closed."""
 
     listener: BoundedListener | None = None
@@ -83,7 +83,7 @@ class BoundedListener(socket.socket):
         """Open a socket that is not bound yet."""
         super().__init__(family)
         self._max_connections = max_connections
-        self._peers: dict[_Connection, str] = {}
+        self._peers: dict[_AcceptedSocket, str] = {}
         """Of the connections that count, oldest first."""
         self._num_open = 0
         self._full_log = TransitionLog(log, "full port", level=logging.WARNING)
@@ -108,7 +108,7 @@ class BoundedListener(socket.socket):
             if not self._end_one():
                 time.sleep(_PAUSE_S)  # nothing here can be ended: do not try again at once
             raise BlockingIOError from error
-        connection = _Connection(self.family, self.type, self.proto, fileno=descriptor)
+        connection = _AcceptedSocket(self.family, self.type, self.proto, fileno=descriptor)
         self._num_open += 1
         connection.listener = self
         self._peers[connection] = find_peer(*address[:2])

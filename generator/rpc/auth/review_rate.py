@@ -16,7 +16,7 @@ PER_S: Final = 40.0
 _MAX_PEERS: Final = 4096
 
 
-class _Allowance(NamedTuple):
+class _ReviewAllowance(NamedTuple):
     """The reviews that may follow at once."""
 
     num_reviews: float
@@ -34,8 +34,8 @@ class ReviewRate:
         """
         self._clock = clock
         self._lock = Lock()
-        self._peers: OrderedDict[str, _Allowance] = OrderedDict()
-        self._all = _Allowance(BURST, clock())
+        self._peers: OrderedDict[str, _ReviewAllowance] = OrderedDict()
+        self._all = _ReviewAllowance(BURST, clock())
 
     def take(self, peer: str) -> bool:
         """Count one review of a peer; return whether it may be made."""
@@ -43,7 +43,10 @@ class ReviewRate:
             now_s = self._clock()
             total = _refill(self._all, now_s, BURST, PER_S)
             own = _refill(
-                self._peers.get(peer, _Allowance(PEER_BURST, now_s)), now_s, PEER_BURST, PEER_PER_S
+                self._peers.get(peer, _ReviewAllowance(PEER_BURST, now_s)),
+                now_s,
+                PEER_BURST,
+                PEER_PER_S,
             )
             is_allowed = min(total.num_reviews, own.num_reviews) >= 1
             self._all = total._replace(num_reviews=total.num_reviews - is_allowed)
@@ -54,6 +57,6 @@ class ReviewRate:
             return is_allowed
 
 
-def _refill(before: _Allowance, now_s: float, burst: int, per_s: float) -> _Allowance:
+def _refill(before: _ReviewAllowance, now_s: float, burst: int, per_s: float) -> _ReviewAllowance:
     num_reviews = before.num_reviews + (now_s - before.at_s) * per_s
-    return _Allowance(min(float(burst), num_reviews), now_s)
+    return _ReviewAllowance(min(float(burst), num_reviews), now_s)

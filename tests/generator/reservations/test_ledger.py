@@ -9,7 +9,7 @@ import pytest
 from generator.objects.reservation import ReservationPhase as Phase
 from generator.placement import NodeSpec, Snapshot
 from generator.placement.engine import place
-from generator.reservations.ledger import MAX_WRITES_PER_TICK, ReservationLedger
+from generator.reservations.ledger import MAX_WRITES_PER_TICK, ReservationLedger, SearchLimit
 from generator.reservations.records import LOCAL_HOLDER, Refusal, RefusalKind, ReservationResult
 from generator.reservations.rules import MAX_HELD, MAX_RESERVATIONS, RETENTION_S
 from generator.reservations.store import StoreFenced
@@ -181,8 +181,8 @@ def test_it_places_again_if_its_nodes_were_reserved_during_the_search(world: Wor
     original = world.ledger._place  # noqa: SLF001 - the moment between placing and writing
     calls: list[object] = []
 
-    def interfere(capacity: Any, request: Any, ends_at: float) -> Any:  # noqa: ANN401 - passed on
-        found = original(capacity, request, ends_at)
+    def interfere(capacity: Any, request: Any, limit: SearchLimit) -> Any:  # noqa: ANN401 - passed on
+        found = original(capacity, request, limit)
         if not calls:
             world.store.rows |= {row.id: row for row in [other]}
         calls.append(found)
@@ -199,8 +199,8 @@ def test_it_places_again_if_pods_took_its_nodes_during_the_search(world: World) 
     original = world.ledger._place  # noqa: SLF001 - the moment between placing and writing
     calls: list[object] = []
 
-    def interfere(capacity: Any, request: Any, ends_at: float) -> Any:  # noqa: ANN401 - passed on
-        found = original(capacity, request, ends_at)
+    def interfere(capacity: Any, request: Any, limit: SearchLimit) -> Any:  # noqa: ANN401 - passed on
+        found = original(capacity, request, limit)
         if not calls:
             full = NodeSpec("n0", {"slots": 4}, free={"slots": 0})
             empty = NodeSpec("n1", {"slots": 4})
