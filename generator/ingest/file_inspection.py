@@ -20,13 +20,14 @@ from topology.model.tree import parse_tree
 from topology.reports.fabric_status import FABRIC_KIND, parse_fabric
 from topology.reports.neighbor_report import extract_device, parse_report
 from topology.sources.cabling.formats import parse_cabling
+from topology.sources.foreign_outputs import explain_output
 from topology.sources.host.nvidia_smi import derive_clique, parse_gpu_fabrics
 from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
 from topology.sources.lldp.pcap import is_saved_frames, parse_saved_frames
 from topology.sources.lldp_mib.walk import parse_snmpwalk_text
 
 _HEAD_BYTES: Final = 64 * 1024
-_WALK = re.compile(rb"^\.?1\.[03]\.\d[\d.]*(?: ?= ?[A-Z\"]|\|\d)", re.MULTILINE)
+_WALK = re.compile(rb"^(?:iso|\.?1)\.[03]\.\d[\d.]*(?: ?= ?[A-Z\"]|\|\d)", re.MULTILINE)
 _GPUS = re.compile(
     rb"^=+NVSMI LOG=+\s*$|^GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]\s*$"
     rb"|^fabric\.state,", re.MULTILINE | re.IGNORECASE
@@ -72,6 +73,9 @@ def _inspect_text(raw: bytes, source: str) -> FileInspection:
     if lldp:
         is_chassis = lldp.group(1) == b"local-chassis"
         return _inspect_chassis(raw, source) if is_chassis else _inspect_neighbors(raw, source)
+    known = explain_output(head.decode("utf-8", "replace"))
+    if known:
+        return _build_unknown(known, source)
     form = detect_dump_format(raw)
     if form is not None:
         return _inspect_dump(form, parse_dump(raw, source=source))

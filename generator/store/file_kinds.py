@@ -15,6 +15,7 @@ from typing import Final
 
 from topology.model.errors import ConfigError, show
 from topology.model.text import to_utf8
+from topology.sources.foreign_outputs import explain_output
 
 _HEAD_BYTES: Final = 64 << 10
 _MAX_SHOWN: Final = 1024
@@ -54,8 +55,7 @@ _FORMS: Final[tuple[tuple[re.Pattern[str], FileKind | str], ...]] = tuple(
         (r"^(?:Switch|Ca|Rt)\s+\d+\s+\"", FileKind.SWEEP),
         (r"^(?:vendid|devid|sysimgguid|switchguid|caguid)=", FileKind.SWEEP),
         (r"^START_(?:NODES|LINKS)\b", FileKind.SWEEP),
-        (r"^\.?1\.0\.8802\.", FileKind.WALK),
-        (r"^\.?1\.3\.6\.1\.2\.1\.", FileKind.WALK),
+        (r"^(?:iso|\.?1)\.(?:0\.8802|3\.6\.1\.2\.1)\.", FileKind.WALK),
         (r"\A\s*\{\s*\"lldp(?:-chassis)?\"", FileKind.NEIGHBORS),
         (r"\A(?:#.*\n)*[^\n]*device_a\b", FileKind.CABLING_PLAN),
         (r"\A\s*(?:strict\s+)?(?:di)?graph\b", FileKind.CABLING_PLAN),
@@ -83,17 +83,18 @@ _BY_OBJECT: Final = {
 def detect_kind(raw: bytes) -> FileKind | str:
     """Return the kind of a file, or a phrase for one that no command reads; empty if unknown."""
     head = raw[:_HEAD_BYTES]
-    for magic, name in _MAGIC.items():
-        if head.startswith(magic):
-            return name
-    if not head.strip():
-        return "an empty file"
+    packed = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), "")
+    if packed or not head.strip():
+        return packed or "an empty file"
     try:
         text = head.decode("utf-8")
     except UnicodeDecodeError as error:
         if error.start < len(head) - 4:  # else the head ends within a character
             return "binary data"
         text = head.decode("utf-8", errors="ignore")
+    known = explain_output(text)
+    if known:
+        return known
     for pattern, kind in _FORMS:
         if pattern.search(text):
             return kind

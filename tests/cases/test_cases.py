@@ -14,7 +14,6 @@ FOLDER = Path(__file__).parents[2] / "fixtures" / "cases"
 MACHINES = "machines"  # these run in one process: `test_machines`
 ONE_ID = "one strong id counts as one device"
 ONE_END = "an id or text of one end decides which port it is"
-UNKNOWN_TEXT = "unknown text falls through to the YAML reader"
 KNOWN_FAULTS = {
     "01-nxos-chassis-id-per-port": ONE_ID,
     "01-nxos-chassis-id-per-port--no-mgmt-ip": ONE_ID,
@@ -23,11 +22,8 @@ KNOWN_FAULTS = {
     "02-sonic-one-mac-for-all-ports--walks": ONE_END,
     "07-bluefield-soc-behind-the-nic": ONE_ID,
     "07-bluefield-soc-behind-the-nic--one-rack": ONE_ID,
-    "15-near-miss-files-in-inspect": UNKNOWN_TEXT,
-    "15-near-miss-files-in-inspect--cables-by-id": UNKNOWN_TEXT,
-    "15-near-miss-files-in-inspect--lldpctl": UNKNOWN_TEXT,
 }
-"""Cases whose answer is wrong today, each with its reason."""
+"""Cases whose answer is wrong today, each with its reason: they need another join of ids."""
 CASES = [
     pytest.param(
         path.parent,

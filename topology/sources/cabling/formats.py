@@ -29,6 +29,7 @@ from topology.sources.cabling.csv_table import detect_table_form, parse_table
 from topology.sources.cabling.dot import is_graph, parse_graph
 from topology.sources.cabling.ibdm import is_topology_file, parse_topology_file
 from topology.sources.cabling.netbox import parse_netbox
+from topology.sources.foreign_outputs import explain_output
 
 CableOrError = PlannedCable | ParseError
 _End = tuple[str, str]
@@ -71,7 +72,9 @@ def _rows(text: str) -> tuple[str, Iterator[CableOrError]]:
         return form, parse_table(lines)
     if is_topology_file(lines):
         return "ibdm", parse_topology_file(lines)
-    return "", iter([ParseError(_EXPECTED, line=1, excerpt=lines[0])])
+    known = explain_output(text)
+    problem = ParseError(known) if known else ParseError(_EXPECTED, line=1, excerpt=lines[0])
+    return "", iter([problem])
 
 
 class _AcceptedCables:

@@ -19,15 +19,11 @@ from typing import Any, Final, NamedTuple
 from topology.model.errors import ParseError
 from topology.model.facts import Capability, Device, DeviceKind, Neighbor, Source
 from topology.model.ids import Id, IdKind, natural_key
+from topology.sources.foreign_outputs import explain_output
 from topology.sources.lldp.ids import SentId, chassis_ids, port_ids, port_name
 from topology.sources.lldp.lldpcli_keyvalue import parse_keyvalue
 
 _JSON0_ADVICE: Final = "run lldpcli with -f json0"
-_FORMS: Final = (
-    (re.compile(r"<\?xml|<lldp"), "lldpcli's xml"),
-    (re.compile(r"local-chassis\.[^\n]*="), "lldpcli's keyvalue of `show chassis`"),
-    (re.compile(r"-{20,}\s*\n\s*(?:LLDP neighbors|Local chassis|Chassis)"), "lldpcli's plain text"),
-)
 _KEYVALUE: Final = re.compile(r"(?:#[^\n]*\n\s*)*lldp\.[^\n]+=")
 _SOURCES: Final = {"LLDP": Source.LLDP, "CDPv1": Source.CDP, "CDPv2": Source.CDP}
 _CAPABILITIES: Final = {
@@ -166,9 +162,9 @@ def _parse_json(text: str) -> dict[str, Any]:
     Raises:
         ParseError: the text is another form, or not JSON.
     """
-    for pattern, form in _FORMS:
-        if pattern.match(text.lstrip()):
-            raise ParseError(f"this is {form}: {_JSON0_ADVICE}")
+    known = explain_output(text)
+    if known:
+        raise ParseError(known)
     try:
         # json0 prints the byte 0x1F unescaped, which strict parsing refuses.
         document = json.loads(text, strict=False)

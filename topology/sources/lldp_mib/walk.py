@@ -112,6 +112,8 @@ def parse_snmpwalk_text(
 ) -> tuple[Device | None, tuple[ParseError, ...]]:
     """Return the switch of a saved walk, as `parse_walk` does; printing loses some facts."""
     rows, text_errors = parse_walk_text(raw, source=source)
+    if not rows:
+        return None, text_errors
     device, errors = parse_walk(rows, source=source)
     reason = find_cut_walk(rows) or _find_open_line(raw)
     cut = [CutInput(f"the walk is cut: {reason}; walk again", source=source)] if reason else []

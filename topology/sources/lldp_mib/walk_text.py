@@ -1,5 +1,7 @@
 """Saved walks as rows: the output of `snmpwalk -On` (or `snmpbulkwalk -On`), and snmprec records.
 
+Without -On, OIDs begin with `iso`; they are read too if the rest is numbers.
+
 A saved walk is a weaker source than an SNMP response: multi-line texts, BITS and octets change
 their form when printed, and recorders damage quotes. Use it only for walks that users provide.
 
@@ -14,13 +16,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from topology.model.errors import ParseError
+from topology.sources.foreign_outputs import explain_output
 from topology.sources.lldp_mib.tables import Oid, Value, WalkRow
 
 _MAX_ERRORS: Final = 20
 _OID = r"(?:\d{1,10}\.){2,127}\d{1,10}"
 # Some recorders drop a blank next to the equals sign.
 _WALK_LINE = re.compile(rf"\.({_OID}) ?= ?(?:([A-Za-z][\w -]*): ?)?(.*)", re.DOTALL)
-_WALK_START = re.compile(rf"\.{_OID} ?=")
+_ISO = re.compile(r"^iso\.(?=[\d.]+ ?=)", re.MULTILINE)
+_NAMED_LINE = re.compile(r"[A-Za-z][\w-]*::\w[\w.-]*\S* = ")
+_WALK_START = re.compile(rf"^\.{_OID} ?=", re.MULTILINE)
 _RECORD = re.compile(rf"({_OID})\|(\w+)\|(.*)")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{1,2}(?:[\s:]+|\Z))*\Z")
@@ -43,7 +48,11 @@ def parse_walk_text(
     Skips an unreadable line with an error, and reports at most 20 of them. O(bytes).
     """
     text = raw.removeprefix(b"\xef\xbb\xbf").decode("latin-1")  # one character per octet
+    text = _ISO.sub(".1.", text)
     is_walk = _WALK_START.search(text[:65536]) is not None
+    known = "" if is_walk else explain_output(text)
+    if known:
+        return [], (ParseError(known, source=source),)
     entries = _walk_entries(text) if is_walk else _record_entries(text)
     rows: list[WalkRow] = []
     errors: list[ParseError] = []
@@ -73,12 +82,15 @@ def _walk_entries(text: str) -> Iterator[_Entry]:
     start, parts = 0, [""]
     for number, line in enumerate(text.split("\n"), 1):
         line = line.removesuffix("\r")  # noqa: PLW2901 - Windows line ends
-        if not line.startswith(".") or not _WALK_START.match(line):
+        is_named = _NAMED_LINE.match(line) is not None
+        if not is_named and not (line.startswith(".") and _WALK_START.match(line)):
             parts.append(line)
             continue
         if start:
             yield _walk_entry(start, "\n".join(parts))
-        start, parts = number, [line]
+        start, parts = (0, []) if is_named else (number, [line])
+        if is_named:
+            yield number, line, "its OID is a name: walk again with -On"
     if start:
         yield _walk_entry(start, "\n".join(parts))
 
