@@ -30,9 +30,9 @@ from topology.sources.lldp_mib.tables import (
     ColumnSpan,
     WalkRow,
     collect_columns,
+    is_unnamed,
     local_ports,
     remote_rows,
-    unlisted_ports,
 )
 from topology.sources.lldp_mib.walk import parse_walk
 
@@ -245,12 +245,14 @@ async def _fetch(
     """Add the rows of all tables.
 
     Those of LLDP-V2-MIB only if the LLDP-MIB has no neighbors, and those of bridge ports only if
-    a neighbor is on a port without a row.
+    a neighbor is on a port without a name.
     """
     for span in BASE_SPANS:
         await _fetch_span(session, target, span, rows)
     columns = collect_columns(rows)
-    if unlisted_ports(remote_rows(columns)[0], local_ports(columns, LLDP)):
+    ports = local_ports(columns, LLDP)
+    heard = (row.number for row in remote_rows(columns)[0] if not row.is_ifindex)
+    if any(is_unnamed(number, ports) for number in heard):
         await _fetch_bridge_ports(session, target, rows, deadline_s=deadline_s * _BRIDGE_SHARE)
     if not any(oid[: len(_REMOTE_TABLE)] == _REMOTE_TABLE for oid, _ in rows):
         for span in V2_SPANS:

@@ -25,6 +25,7 @@ from topology.model.cabling_plan import (
 from topology.model.errors import ParseError, show
 from topology.model.fabric import Fabric, Link
 from topology.model.facts import PortName
+from topology.model.port_names import Words
 
 _MAX_NAMES_SHOWN: Final = 4
 """Cables listed in one message."""
@@ -276,17 +277,23 @@ def _mark_unobservable(
     """Mark a cable as unknown if it cannot be compared.
 
     So is one whose ends do not report and whose ports hold no other cable, and one whose cable may
-    be in the planned port under another name: of the same number, or of no name.
+    be in the planned port under another name: of the same number, of another scheme, or none.
     """
+    kinds = ports.find_kinds(resolved.cable_by_port)
     for pair, cable in list(resolved.cables.items()):
-        renamed = _find_renamed(pair, resolved, observed=observed, ports=ports)
+        renamed = [
+            found
+            for port, peer in (pair, pair[::-1])
+            for found in _find_renamed(port, observed.peer_by_port.get(peer), ports, kinds=kinds)
+            if found in observed.peer_by_port and found not in resolved.cable_by_port
+        ]
         is_silent = not any(fabric.devices[ports.devices[port]].is_reporting for port in pair)
         if is_silent and not any(port in observed.peer_by_port for port in pair):
             kind = DifferenceKind.UNKNOWN_DEVICE
             reason = f"neither {show_end(cable.ends[0])} nor the other end reports its cables"
         elif renamed:
             kind = DifferenceKind.UNKNOWN_PORT
-            shown = " and ".join(show_end(ports.names[port]) for port in renamed)
+            shown = " and ".join(show_end(ports.names[port]) for port in sorted(set(renamed)))
             reason = f"{shown} may be a planned port under another name"
         else:
             continue
@@ -295,21 +302,20 @@ def _mark_unobservable(
 
 
 def _find_renamed(
-    pair: Pair, resolved: _ResolvedPlan, *, observed: _ObservedCables, ports: PlanPorts
-) -> list[int]:
-    """Return the ports with a cable that may be a port of this planned cable."""
-    renamed = []
-    for port, peer in (pair, pair[::-1]):
-        found = [] if ports.is_seen(port) else ports.find_ports_of_same_number(port)
-        far_port = observed.peer_by_port.get(peer)
-        if far_port is not None and port not in observed.peer_by_port:
-            found += [far_port] if ports.may_be_nameless(far_port, port) else []
-        renamed += [
-            port_number
-            for port_number in found
-            if port_number in observed.peer_by_port and port_number not in resolved.cable_by_port
-        ]
-    return sorted(set(renamed))
+    port: int, far_port: int | None, ports: PlanPorts, *, kinds: Mapping[int, set[Words]]
+) -> Iterator[int]:
+    """Yield the ports that may be a planned port.
+
+    Args:
+        port: the planned port.
+        far_port: the port that the cable of its planned peer is in; None without a cable.
+        ports: numbers the ports.
+        kinds: by device: the letters in the names of its ports in the plan.
+    """
+    if not ports.is_seen(port):
+        yield from ports.find_ports_of_same_number(port)
+    if far_port is not None and ports.may_be_renamed(far_port, port, kinds):
+        yield far_port
 
 
 def _index_both_ends(pairs: Iterable[Pair]) -> dict[int, int]:

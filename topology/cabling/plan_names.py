@@ -17,7 +17,8 @@ name that port otherwise:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, TypeVar
 
@@ -25,7 +26,13 @@ from topology.model.cabling_plan import PlannedCable
 from topology.model.fabric import Fabric, FabricPort
 from topology.model.facts import Medium, PortName
 from topology.model.ids import IdKind, full_name, may_be_one, short_name
-from topology.model.port_names import Likeness, SpelledName, compare_names, spell_port_name
+from topology.model.port_names import (
+    Likeness,
+    SpelledName,
+    Words,
+    compare_names,
+    spell_port_name,
+)
 
 _Key = TypeVar("_Key")
 
@@ -64,6 +71,8 @@ class PlanPorts:
         self._port_by_loose_name: dict[tuple[int, str], int] = {}
         self._ports_by_number: dict[tuple[int, str], list[tuple[int, SpelledName]]] = {}
         """By device and number in their names: Ethernet ports."""
+        self._kinds: dict[int, set[Words]] = defaultdict(set)
+        """By device: the letters in the names of its Ethernet ports."""
         self._plan_only_ports: dict[tuple[int, str], int] = {}
         self._other_names: dict[str, int | UnknownReason] = {}
         self._index_devices()
@@ -101,6 +110,7 @@ class PlanPorts:
             if spelled is not None:
                 same_number = self._ports_by_number.setdefault((port.device, spelled.number), [])
                 same_number.append((port_number, spelled))
+                self._kinds[port.device].add(spelled.words)
 
     def name_key(self, name: str) -> str:
         """Return the form of a name that all spellings of one planned device share."""
@@ -170,20 +180,36 @@ class PlanPorts:
         number = spelled.number if spelled else ""
         return [found for found, _ in self._ports_by_number.get((device, number), ())]
 
-    def may_be_nameless(self, seen: int, planned: int) -> bool:
-        """Return whether a seen port has a bare number, and a planned one of its device a name.
+    def may_be_renamed(self, seen: int, planned: int, kinds: Mapping[int, set[Words]]) -> bool:
+        """Return whether a seen port may be the planned port of its device in another scheme.
 
-        A switch that does not name its ports shows their numbers, which no plan has.
+        So may a port whose name is a bare number: its switch does not name its ports. Else the
+        fabric gives the device no port with letters like those of the planned name, and the plan
+        gives it none with letters like those of the seen one: `etp1` may be `Ethernet0`.
+
+        Args:
+            seen: the port that has the cable.
+            planned: the port that should have it.
+            kinds: by device: the letters in the names of its ports in the plan.
         """
-        is_number = self.names[seen].port.isdecimal()
-        is_ethernet = self._fabric.ports[seen].medium is Medium.ETHERNET
-        is_same_device = self.devices[seen] == self.devices[planned]
-        return (
-            is_number
-            and is_ethernet
-            and is_same_device
-            and not self.names[planned].port.isdecimal()
-        )
+        device = self.devices[seen]
+        if (
+            self._fabric.ports[seen].medium is not Medium.ETHERNET
+            or device != self.devices[planned]
+        ):
+            return False
+        own, wanted = (spell_port_name(self.names[port].port) for port in (seen, planned))
+        if own is None or wanted is None or _is_alike(own.words, kinds[device]):
+            return False
+        return not own.words or not _is_alike(wanted.words, self._kinds[device])
+
+    def find_kinds(self, ports: Iterable[int]) -> dict[int, set[Words]]:
+        """Return by device the letters in the names of some of its ports."""
+        kinds: dict[int, set[Words]] = defaultdict(set)
+        for port in ports:
+            spelled = spell_port_name(self.names[port].port)
+            kinds[self.devices[port]].update({spelled.words} if spelled else ())
+        return kinds
 
     def _is_planned(self, device: str, port: int) -> bool:
         """Whether the plan gives this device a port with the name that the fabric gives a port."""
@@ -204,6 +230,12 @@ class PlanPorts:
     def is_seen(self, port: int) -> bool:
         """Whether the fabric has the port."""
         return port < len(self._fabric.ports)
+
+
+def _is_alike(words: Words, kinds: Collection[Words]) -> bool:
+    """Whether the letters of a name are those of another one, or an abbreviation."""
+    own = SpelledName(words, "")
+    return words in kinds or any(compare_names(own, SpelledName(kind, "")) for kind in kinds)
 
 
 def _add_unique(index: dict[_Key, int], key: _Key, number: int) -> None:

@@ -18,10 +18,14 @@ _PADDING: Final = re.compile(r"(?<!\d)0+(?=\d)", re.ASCII)
 _BLANK: Final = re.compile(r"\s+")
 
 
+Words = tuple[str, ...]
+"""The letters of a port name, split into words."""
+
+
 class SpelledName(NamedTuple):
     """The parts of a port name, in the form for comparing."""
 
-    words: tuple[str, ...]
+    words: Words
     """`HundredGigE` is hundred, gig and e; empty if the name begins with a digit."""
     number: str
     """All from the first digit on, without padding zeros."""
@@ -68,7 +72,7 @@ def compare_names(first: SpelledName, second: SpelledName) -> Likeness:
     return Likeness.LETTERS if is_in_order else Likeness.NONE
 
 
-def _begins_words(short: str, words: tuple[str, ...]) -> bool:
+def _begins_words(short: str, words: Words) -> bool:
     """Whether a text is the beginnings of the first words, none left out."""
     reached = {0}
     for word in words:

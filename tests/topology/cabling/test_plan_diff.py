@@ -199,6 +199,27 @@ def test_it_lists_moves_of_one_group_together_and_marks_full_ports() -> None:
             ["h1:eth0 sw:swp1"], ["h1:ens0 sw:swp1"], [UNKNOWN_PORT], [], id="another host port"
         ),
         pytest.param(
+            ["h1:e0 sw:Ethernet0", "h2:e0 sw:Ethernet8"],
+            ["h1:e0 sw:etp1", "h2:e0 sw:etp2"],
+            [UNKNOWN_PORT, UNKNOWN_PORT],
+            [],
+            id="ports of another scheme of names",
+        ),
+        pytest.param(
+            ["h1:eth0 sw:swp1"],
+            ["h1:enp1s0f0np0 sw:swp1"],
+            [UNKNOWN_PORT],
+            [],
+            id="an interface with a predictable name",
+        ),
+        pytest.param(
+            ["h1:eth0 sw:swp1", "h1:eth1 sw:swp2"],
+            ["h1:ens5 sw:swp1", "h1:eth1 sw:swp2"],
+            [WRONG_PORT],
+            ["h1:ens5 > h1:eth0"],
+            id="a port beside others of the planned scheme",
+        ),
+        pytest.param(
             ["h1:e0 sw:Te0/1", "h2:e0 sw:Te0/2"],
             ["h1:e0 sw:2", "h2:e0 sw:1"],
             [UNKNOWN_PORT, UNKNOWN_PORT],

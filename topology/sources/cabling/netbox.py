@@ -18,6 +18,8 @@ _INTERFACE: Final = "dcim.interface"
 _PANEL_TYPES: Final = frozenset({"dcim.frontport", "dcim.rearport"})
 _ONE_PAGE: Final = "only one page of the cables: query NetBox with limit=0, or join the pages"
 
+_FULL_ANSWER: Final = "a brief answer has ids only; query /api/dcim/cables/?limit=0 without brief"
+
 
 class _End(NamedTuple):
     type: str
@@ -89,7 +91,7 @@ def _parse_end(cable: Mapping[str, Any], side: str) -> _End:
     else:
         kind, termination = cable.get(f"termination_{side}_type"), cable.get(f"termination_{side}")
     if not isinstance(kind, str):
-        raise ParseError(f"no termination type on side {side}")
+        raise ParseError(f"no termination type on side {side}: {_FULL_ANSWER}")
     if kind != _INTERFACE:
         return _End(kind, "", "")
     return _End(kind, _name(_field(termination, "device")), _name(termination))
@@ -109,4 +111,4 @@ def _name(component: object) -> str:
         name = _field(component, key)
         if isinstance(name, str) and name.strip():
             return name.strip()
-    raise ParseError("an interface or its device has no name")
+    raise ParseError(f"an interface or its device has no name: {_FULL_ANSWER}")

@@ -7,7 +7,7 @@ one of a bridge port or an ifIndex, in one way for the whole device.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -93,13 +93,12 @@ class InterfaceTable:
         is_named = local.sent.subtype in _NAME_SUBTYPES and text != str(number)
         if candidate is None or (is_named and not _is_abbreviation(text, candidate)):
             return None
-        # Juniper's ids are the ifIndex as text. Any other id says nothing about the interface.
-        return number if text == str(number) or is_named or candidate.is_physical else None
+        return number if is_named or (candidate.is_physical and text != str(number)) else None
 
     def find_numbered_ports(
-        self, numbers: Collection[int], bridge_ports: Mapping[int, int]
+        self, numbers: Iterable[int], heard: Sequence[int], bridge_ports: Mapping[int, int]
     ) -> dict[int, int]:
-        """Return the ifIndex of local LLDP ports that no port table has; empty if it is unknown.
+        """Return the ifIndex of local LLDP ports that have only a number; empty if it is unknown.
 
         The number is that of a bridge port if the device is a bridge, else an ifIndex, says the
         LLDP-MIB, and devices do either. A device does one of them: a way counts if it leads each
@@ -107,18 +106,25 @@ class InterfaceTable:
         up decide.
 
         Args:
-            numbers: lldpRemLocalPortNum of all neighbors of such ports.
+            numbers: those of all such ports.
+            heard: those of the ports with neighbors, which decide.
             bridge_ports: ifIndex by dot1dBasePort.
         """
-        as_bridge_ports = [bridge_ports.get(number, -1) for number in numbers]
-        ways = {tuple(as_bridge_ports), tuple(numbers)}
-        possible = [way for way in ways if self._can_hear(way)]
-        if len(possible) > 1:
-            possible = [way for way in possible if not self._count_down(way)]
-        if len(possible) != 1:
-            return {}
-        pairs = zip(numbers, possible[0], strict=True)
-        return {number: found for number, found in pairs if self.by_index[found].is_physical}
+        way: Mapping[int, int] = {number: number for number in numbers}
+        if heard:
+            ways = {
+                tuple(way.get(number, -1) for number in heard): way for way in (bridge_ports, way)
+            }
+            possible = [found for found in ways if self._can_hear(found)]
+            if len(possible) > 1:
+                possible = [found for found in possible if not self._count_down(found)]
+            way = ways[possible[0]] if len(possible) == 1 else {}
+        found = {number: self.by_index.get(way.get(number, -1)) for number in numbers}
+        return {
+            number: interface.if_index
+            for number, interface in found.items()
+            if interface and interface.is_physical
+        }
 
     def _can_hear(self, indexes: Sequence[int]) -> bool:
         """Whether neighbors can be heard on all of these interfaces: members of a LAG hear them."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -247,9 +247,9 @@ def bridge_ports(walk: WalkColumns) -> dict[int, int]:
     }
 
 
-def unlisted_ports(remote: Iterable[RemoteRow], listed: Container[int]) -> set[int]:
-    """Return the numbers of local ports that have neighbors and are not in lldpLocPortTable."""
-    return {row.number for row in remote if not row.is_ifindex and row.number not in listed}
+def is_unnamed(number: int, ports: Mapping[int, LocalPort]) -> bool:
+    """Return whether no row of lldpLocPortTable gives a port a name: its id may be its number."""
+    return number not in ports or ports[number].sent.raw == str(number).encode()
 
 
 def remote_rows(walk: WalkColumns) -> tuple[list[RemoteRow], list[str]]:

@@ -39,11 +39,11 @@ from topology.sources.lldp_mib.tables import (
     bridge_ports,
     cdp_rows,
     collect_columns,
+    is_unnamed,
     local_addresses,
     local_chassis,
     local_ports,
     remote_rows,
-    unlisted_ports,
 )
 from topology.sources.lldp_mib.walk_text import parse_walk_text
 
@@ -159,10 +159,12 @@ def _draft_ports(
     """Return the ports with their neighbors, and the problems."""
     locals_of_v1 = local_ports(walk, LLDP)
     remote, problems = remote_rows(walk)
-    unlisted = unlisted_ports(remote, locals_of_v1)
-    numbered = interfaces.find_numbered_ports(unlisted, bridge_ports(walk))
-    keys = _local_keys(locals_of_v1, interfaces)
-    keys |= {number: ("if", if_index) for number, if_index in numbered.items()}
+    heard = {row.number for row in remote if not row.is_ifindex}
+    unnamed = [number for number in heard | locals_of_v1.keys() if is_unnamed(number, locals_of_v1)]
+    numbered = interfaces.find_numbered_ports(
+        unnamed, [number for number in unnamed if number in heard], bridge_ports(walk)
+    )
+    keys = _local_keys(locals_of_v1, interfaces, numbered)
     drafts: dict[_Key, _PortDraft] = {
         ("if", if_index): _PortDraft(if_index, interface)
         for if_index, interface in interfaces.by_index.items()
@@ -182,12 +184,22 @@ def _draft_ports(
     return drafts, problems
 
 
-def _local_keys(ports: Mapping[int, LocalPort], interfaces: InterfaceTable) -> dict[int, _Key]:
-    """Return the port of each row of lldpLocPortTable; an interface is the port of one row only."""
+def _local_keys(
+    ports: Mapping[int, LocalPort], interfaces: InterfaceTable, numbered: Mapping[int, int]
+) -> dict[int, _Key]:
+    """Return the port of each local port number; an interface is the port of one number only.
+
+    Args:
+        ports: the rows of lldpLocPortTable.
+        interfaces: all interfaces.
+        numbered: the interface of each port that has only a number.
+    """
     keys: dict[int, _Key] = {}
     used_indexes: set[int] = set()
-    for number, local in ports.items():
-        if_index = interfaces.find_local_port(number, local)
+    for number in [*ports, *(number for number in numbered if number not in ports)]:
+        local = ports.get(number)
+        if_index = interfaces.find_local_port(number, local) if local else None
+        if_index = numbered.get(number) if if_index is None else if_index
         is_free = if_index is not None and if_index not in used_indexes
         keys[number] = ("if", if_index) if if_index is not None and is_free else ("lldp", number)
         used_indexes.add(-1 if if_index is None else if_index)

@@ -130,6 +130,21 @@ def test_it_names_the_port_of_a_bare_number_by_its_interface(
     ] == ([str(len(unknown))] if unknown else [])
 
 
+@pytest.mark.parametrize(
+    ("bridge", "found"),
+    [({1: 101, 2: 102}, ["Te0/1", "Te0/2"]), ({}, ["1", "2"])],
+    ids=["bridge ports", "none"],
+)
+def test_it_reads_a_port_table_of_bare_numbers_as_no_names(
+    bridge: dict[int, int], found: list[str]
+) -> None:
+    mapped = [((*BRIDGE_PORT_IF_INDEX, number), index) for number, index in bridge.items()]
+    device, _ = parse(
+        interface_rows(VLANS_FIRST), mapped, local_rows({1: "1", 2: "2"}), neighbor_rows((1, 2))
+    )
+    assert [port.name for port in device.ports if port.neighbors] == found
+
+
 def test_it_prefers_the_port_table_to_bridge_ports() -> None:
     mapped = [((*BRIDGE_PORT_IF_INDEX, 1), 102)]
     device, problems = parse(
