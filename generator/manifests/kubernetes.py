@@ -24,8 +24,8 @@ from topology.model.errors import PlacementRequestError, show
 
 GROUP: Final = "scheduling.k8s.io"
 _KINDS: Final = ("PodGroup", "CompositePodGroup", "Workload")
-_MAX_DEPTH: Final = 8
-"""Kubernetes allows four levels."""
+_MAX_DEPTH: Final = 4
+"""Levels of groups, the root and the groups of pods included: WorkloadMaxTreeDepth."""
 _EVICTED: Final = "says which pods are evicted together"
 _OWNER: Final = "says which object the group is made for"
 _TEMPLATE_FIELDS: Final[dict[str, Row]] = {"disruptionMode": _EVICTED}
@@ -88,6 +88,9 @@ def _parse_job(job: KubeObject, manifests: Manifests) -> dict[str, Any]:
     workload = find_workload(manifests)
     sets = workload.sets if workload else ()
     scheduling = job.spec.get("scheduling")
+    if not scheduling.get("schedulingPolicy").exists:  # Only a Job need not have one.
+        basic = Field({"basic": {}}, f"{scheduling.path}.schedulingPolicy", scheduling.notes)
+        scheduling = scheduling.regroup(**dict(scheduling.entries()) | {"schedulingPolicy": basic})
     return _build_job_spec(job.name, scheduling, sets, manifests.levels)
 
 
@@ -102,6 +105,8 @@ def _parse_groups(groups: Sequence[KubeObject], manifests: Manifests) -> dict[st
         problem = f"the file has {len(roots)} gangs, but one is placed at a time: {listed}"
         raise PlacementRequestError((roots or groups)[-1].title, problem)
     (root,) = roots
+    if parents[root.name].exists:
+        parents[root.name].warn("is not in the file, so its policy and its key are unknown")
     if root.kind == "PodGroup":
         sets = _find_sets(root, manifests, is_only=True)
         return _build_job_spec(root.name, root.spec, sets, manifests.levels)
@@ -133,7 +138,7 @@ def _build_children(
             sets = _find_sets(group, manifests, is_only=False)
             rows.append(_build_group(group.name, group.spec, sets, manifests.levels))
             continue
-        if depth >= _MAX_DEPTH:
+        if depth + 1 >= _MAX_DEPTH:
             raise parents[group.name].build_error(f"expected at most {_MAX_DEPTH} levels")
         children = _build_children(group.name, groups, parents, manifests, depth + 1)
         rows.append(_build_composite(group.name, group.spec, children, manifests.levels))
@@ -246,7 +251,7 @@ def _build_templates(
         named = (sets[name],) if name in sets else ()
         rows.append(_build_group(name, leaf, named, levels))
     for inner in parent.get("compositePodGroupTemplates").items():
-        if depth >= _MAX_DEPTH:
+        if depth + 1 >= _MAX_DEPTH:
             raise inner.build_error(f"expected at most {_MAX_DEPTH} levels")
         children = _build_templates(inner, sets, levels, depth + 1)
         rows.append(_build_composite(inner.get("name").text(), inner, children, levels))
@@ -309,7 +314,9 @@ def _build_composite(
     if not children:
         raise spec.build_error("expected groups inside, got none")
     least = _parse_minimum(spec, "minGroupCount", len(children))
-    row = {"name": name, "children": children, "min": min(least, len(children))}
+    field = spec.get("schedulingPolicy", "gang", "minGroupCount")
+    least = cap_minimum(field, least, len(children), what="groups")
+    row = {"name": name, "children": children, "min": least}
     return row | _parse_tier(spec, levels)
 
 

@@ -87,10 +87,10 @@ class PodSet:
         return row | {PODS: GroupPods(self.template, self.running)}
 
 
-def cap_minimum(field: Field, minimum: int, total: int) -> int:
-    """Return the fewest pods that are needed, of those that the file has."""
+def cap_minimum(field: Field, minimum: int, total: int, *, what: str = "pods") -> int:
+    """Return the fewest pods or groups that are needed, of those that the file has."""
     if minimum > total:
-        field.note(f"the file has only {total} pods")
+        field.note(f"the file has only {total} {what}")
     return min(minimum, total)
 
 

@@ -61,6 +61,39 @@ def test_a_job_without_a_minimum_is_a_gang_of_all_pods() -> None:
     assert spec_of(job(scheduling={"schedulingPolicy": {"gang": {}}}))["groups"][0]["min"] == 4
 
 
+def test_a_job_without_a_policy_is_no_gang() -> None:
+    found = translated(job(scheduling={"schedulingConstraints": RACK}))
+    assert found.document["spec"]["groups"][0]["min"] == 1
+    assert any("is not a gang" in note.text for note in found.notes)
+
+
+def test_a_parent_that_the_file_lacks_may_matter() -> None:
+    found = translated(group(parentCompositePodGroupName="top"), pod("a"), pod("b"))
+    (row,) = found.ignored
+    assert "parentCompositePodGroupName: is not in the file" in f"{row.path}: {row.reason}"
+
+
+def nested(levels: int) -> list[dict[str, Any]]:
+    """Return a chain of groups; the last one has the pods."""
+    one = {"gang": {"minGroupCount": 1}}
+    above = [
+        group(str(at), "CompositePodGroup", schedulingPolicy=one)
+        | ({} if at == 1 else {"spec": {"schedulingPolicy": one} | child_of(at - 1)})
+        for at in range(1, levels)
+    ]
+    return [*above, group("pods", **child_of(levels - 1)), member("a", "pods"), member("b", "pods")]
+
+
+def child_of(number: int) -> dict[str, str]:
+    return {"parentCompositePodGroupName": str(number)}
+
+
+def test_groups_have_four_levels_at_most() -> None:
+    assert spec_of(*nested(4))["gang"] == "1"
+    with pytest.raises(PlacementRequestError, match="expected at most 4 levels"):
+        translated(*nested(5))
+
+
 def test_groups_nest() -> None:
     top = group("top", "CompositePodGroup", schedulingConstraints=RACK)
     middle = group("middle", "CompositePodGroup", parentCompositePodGroupName="top")

@@ -426,6 +426,15 @@ def test_a_job_runs_as_many_pods_as(spec: dict[str, Any], count: int) -> None:
             id="a minimum of Kubernetes above the pods",
         ),
         pytest.param(
+            [manifest("scheduling.k8s.io/v1alpha3", "CompositePodGroup",
+                      schedulingPolicy={"gang": {"minGroupCount": 3}}),
+             pod_group("scheduling.k8s.io/v1alpha3", schedulingPolicy={"basic": {}},
+                       parentCompositePodGroupName="train")
+             | {"metadata": {"name": "inner"}}],
+            "spec.schedulingPolicy.gang.minGroupCount: the file has only 1 groups",
+            id="a minimum of Kubernetes above the groups",
+        ),
+        pytest.param(
             [pod_group("scheduling.sigs.k8s.io/v1alpha1", minMember=3), pod("a"), pod("b")],
             "spec.minMember: the file has only 2 pods",
             id="a minimum of Koordinator above the pods",
