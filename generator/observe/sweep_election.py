@@ -210,6 +210,8 @@ def _find_candidates(
 
 def _name_ranks(report: Report, reach_ranks: _ReachRanks) -> dict[tuple[str, str], int]:
     """Return the rank of each port whose sweep showed little, by its subnet and name."""
+    if not reach_ranks:
+        return {}
     by_guid = {
         (subnet, port.port_guid or port.guid): rank
         for subnet in {port.subnet for port in report.swept_ports}
