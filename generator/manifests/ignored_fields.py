@@ -68,7 +68,7 @@ def render_warning(note: Note) -> IgnoredField:
 
 
 def find_ignored(field: Field, row: Row) -> Iterator[IgnoredField]:
-    """Yield the unread parts of a field, the topmost of each branch, in document order.
+    """Yield the topmost unread parts of a field, in document order.
 
     Args:
         field: with all that readers have read of it.

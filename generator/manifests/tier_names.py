@@ -1,8 +1,8 @@
 """The tier that a manifest names: every name under which the tree may know it.
 
-Nothing is guessed from the words of a name. Only the tree knows what its tiers are called, and the
-tree may be on a server; so a name is passed on as it stands, with the tiers that the user or the
-file give it, and the tree takes the first that it knows (`TreeLevels.height_of`).
+Nothing is guessed from the words of a name. Only the tree knows the names of its tiers, and the
+tree may be on a server. So the request has the name itself, then the tiers that the user or the
+file give it, and the first of these that the tree knows counts (`TreeLevels.height_of`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A tree beside a list of nodes: its nodes are named as listed, or are left out. Pure."""
+"""A tree limited to the listed nodes, under their listed names. Pure."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def derive_unmatched_nodes(
 ) -> Iterator[Finding]:
     """Yield one finding if listed nodes have no host while hosts of the plane have no node.
 
-    It is also there if the tree has no node at all, and nodes have neither a report nor a host.
+    Yields it as well if the tree has no node and listed nodes have neither a report nor a host.
     Cost: O(devices + ports) if a listed node is unplaced, else nothing.
 
     Args:
@@ -105,9 +105,9 @@ def derive_unlisted_members(
 
 
 def _rate(unmatched: Sequence[ListedNode], inventory: Inventory, tree: TopologyTree) -> Severity:
-    """Return what the missing hosts cost: an error if no node is placed, info if no device is.
+    """Return error if no node is placed, info if only nodes without devices are missing.
 
-    Where some nodes list devices such as GPUs, the others hold no pods that need a topology.
+    If some nodes list devices such as GPUs, no pod that needs a topology runs on the others.
     """
     if not tree.nodes:
         return Severity.ERROR

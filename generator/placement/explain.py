@@ -20,7 +20,7 @@ from generator.placement.alternatives import (
 )
 from generator.placement.answer import DomainVerdict, Reason, ReasonKind, VerdictKind
 from generator.placement.budget import Budget
-from generator.placement.cluster.levels import SEPARATOR, IntArray, UnknownTier
+from generator.placement.cluster.levels import SEPARATOR, IntArray, UnknownTierError
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.groups import GangGroup, SliceLayer
 from generator.placement.presets import ObjectiveKey
@@ -45,7 +45,7 @@ def find_refusal(snapshot: Snapshot, request: PlacementRequest) -> Reason | None
     for tier in request.tiers:
         try:
             snapshot.levels.height_of(tier)
-        except UnknownTier as error:
+        except UnknownTierError as error:
             known = snapshot.levels.known_names
             return Reason(
                 ReasonKind.NO_LEVEL,

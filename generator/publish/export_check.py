@@ -1,7 +1,7 @@
-"""Reads an export back before it is written: it shows the tree, or nothing of it is written. Pure.
+"""Reads an export back before it is written, and refuses one that shows another tree. Pure.
 
-A reader of ours reads each format where there is one. Otherwise the names in it are checked: each
-node is there once, and whatever is named is there.
+A format that Toponaut reads is parsed and compared. Of the others, the names are checked: each node
+appears once, and every reference has its target.
 """
 
 from __future__ import annotations
@@ -161,11 +161,11 @@ def _compare_labels(
 
 
 def _compare_nodes(names: Sequence[str], expected: Iterable[str]) -> Iterator[str]:
-    """Yield nodes that are there twice, that are missing, or that do not belong there."""
+    """Yield nodes that are listed twice, are missing, or are not in the tree."""
     wanted = frozenset(expected)
     repeated = [name for name, number in Counter(names).items() if number > 1]
     for what, found in (
-        ("there twice", repeated),
+        ("listed twice", repeated),
         ("missing", sorted(wanted.difference(names))),
         ("not in the tree", sorted({*names} - wanted)),
     ):
@@ -181,10 +181,10 @@ def _read_levels(export: Export, tree: TopologyTree, settings: ExportSettings) -
         yield "its levels are not the label keys of the tiers"
     aliases = [row["alias"] for row in topology["spec"].get("levels", ()) if "alias" in row]
     if len({*aliases, *read}) < len(aliases) + len(read):
-        yield "an alias is there twice, or is a label key"
+        yield "an alias is listed twice, or is a label key"
     for row in export.documents[1:]:
         if row["spec"]["topologyName"] != topology["metadata"]["name"]:
-            yield f"{row['kind']} names a Topology that is not there"
+            yield f"{row['kind']} names a Topology that does not exist"
 
 
 def _read_slurm_tree(
@@ -256,14 +256,14 @@ def _read_config_map(
         [gzip.decompress(b64decode(text)) for text in packed.values()] if packed else texts.values()
     )
     if parse_tree(json.loads(raw)) != tree:
-        yield "its TopologyTree is another one"
+        yield "its TopologyTree differs from the tree"
 
 
 def _read_dot(export: Export, tree: TopologyTree, _settings: ExportSettings) -> Iterator[str]:
     lines = (export.text or "").split("\n")
     rows = [row for line in lines if (row := _DOT_LINE.fullmatch(line))]
     if len(rows) != len(lines) - 1 or lines[-1]:
-        yield "a line is no vertex and no edge"
+        yield "a line is neither a vertex nor an edge"
     names = {row["id"]: re.sub(r"\\(.)", r"\1", row["name"]) for row in rows if row["id"]}
     edges = [(row["above"], row["below"]) for row in rows if row["above"]]
     yield from _compare_graph(names, edges, tree)
@@ -297,7 +297,7 @@ def _compare_graph(
     roots = sum(row.parent is None for row in tree.domains) + len(tree.unplaced)
     below = {edge[1] for edge in edges}
     if not {edge[0] for edge in edges} | below <= names.keys():
-        yield "an edge names a vertex that is not there"
+        yield "an edge names a vertex that does not exist"
     if not len(below) == len(edges) == len(wanted) - roots:
         yield "a vertex has no parent, or several"
 

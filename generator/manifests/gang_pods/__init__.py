@@ -1,4 +1,4 @@
-"""The pods of a gang: the nodes that they may use, each other's domains, and those that run.
+"""The pods of a gang: which nodes and domains they may use, and which of them run.
 
 `node_constraints`: node selector, node affinity and tolerations of a pod.
 `pod_affinity`: affinity and anti-affinity among the pods of a gang.

@@ -1,6 +1,6 @@
 """Reads the nodes that a pod may use: node selector, node affinity and tolerations.
 
-What is not read stays unread, so that it is reported: an operator or an effect of a newer
+Fields that this module does not read are listed as ignored: an operator or an effect of a newer
 Kubernetes, and preferences that `node_preference` cannot express.
 """
 
@@ -34,7 +34,7 @@ Source: Kubernetes, plugin/pkg/admission/defaulttolerationseconds."""
 
 
 def parse_node_constraints(spec: Field) -> dict[str, Any]:
-    """Return the fields of a group that say which nodes its pods may use, without empty ones.
+    """Return the fields of a group that say which nodes its pods may use; empty ones are left out.
 
     Raises:
         PlacementRequestError: a field is malformed.

@@ -1,8 +1,8 @@
 """Reads the affinity and anti-affinity of the pods of a gang to each other.
 
-Pods of one group that repel each other share no domain of the tier: each is a slice of its own.
-Pods that attract each other share one. Terms about other pods stay unread, so that they are
-reported: where those are, only their cluster knows.
+Anti-affinity among the pods of a group makes each pod a slice, so that no two share a domain of the
+tier. Affinity is a required tier. Terms about other pods are listed as ignored, because only the
+cluster knows where these are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from generator.manifests.tier_names import LevelNames, join_tiers
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _TERM_FIELDS: Final = frozenset({"labelSelector", "topologyKey"})
-"""Other fields of a term select pods by what only the cluster knows."""
+"""A term with other fields is not read: they select pods by what only the cluster knows."""
 _SELECTOR_FIELDS: Final = frozenset({"matchExpressions", "matchLabels"})
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 _FILES: Final = "holds values that containers read"
 _ACCESS: Final = "says who may do what in the cluster"
-_TRAFFIC: Final = "leads traffic to pods, wherever they are"
+_TRAFFIC: Final = "directs traffic to pods, wherever they run"
 COMPANIONS: Final[Mapping[tuple[str, str], str]] = {
     ("", "ConfigMap"): _FILES,
     ("", "Namespace"): "holds objects",

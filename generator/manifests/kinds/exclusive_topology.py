@@ -1,4 +1,4 @@
-"""Exclusive topology of JobSet and LeaderWorkerSet: a domain for one job, shared with no other.
+"""Exclusive topology of JobSet and LeaderWorkerSet: a domain that one job has alone.
 
 Source: kubernetes-sigs/jobset, api/jobset/v1alpha2 (ExclusiveKey); kubernetes-sigs/lws,
 api/leaderworkerset/v1 (ExclusiveKeyAnnotationKey).
@@ -19,7 +19,7 @@ LEADER_WORKER_SET_KEY: Final = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 def add_exclusive_tiers(
     spec: Mapping[str, Any], workload: Workload, levels: LevelNames
 ) -> dict[str, Any]:
-    """Return the spec with the domains that the annotations of its workload keep for each job.
+    """Return the spec with the exclusive tiers that the annotations of its workload set.
 
     Args:
         spec: of the request; a group per set of pods, in the same order.
@@ -32,7 +32,7 @@ def add_exclusive_tiers(
     owner_tier = levels.find_tier(workload.owner.annotations.get(JOB_SET_KEY))
     tiers = [_find_job_tier(pods, levels) or owner_tier for pods in workload.sets]
     groups = [
-        _keep_domain_per_job(row, pods, tier) if tier else row
+        _make_jobs_exclusive(row, pods, tier) if tier else row
         for row, pods, tier in zip(spec["groups"], workload.sets, tiers, strict=True)
     ]
     distinct = set(tiers)
@@ -45,7 +45,7 @@ def _find_job_tier(pods: PodSet, levels: LevelNames) -> str:
     return "" if annotations is None else levels.find_tier(annotations.get(JOB_SET_KEY))
 
 
-def _keep_domain_per_job(row: Mapping[str, Any], pods: PodSet, tier: str) -> dict[str, Any]:
+def _make_jobs_exclusive(row: Mapping[str, Any], pods: PodSet, tier: str) -> dict[str, Any]:
     """Return a group of which each job is one slice, alone in a domain of a tier."""
     layer = {"size": pods.replica_size or pods.count, "tier": tier, "placement": "spread"}
     inner = [layer for layer in row.get("slices", []) if layer.get("tier") != tier]

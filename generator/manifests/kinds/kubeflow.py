@@ -1,7 +1,7 @@
 """The training jobs of Kubeflow, version 1, and MPIJobs, with pods in roles.
 
-Roles have an order, whatever the order in the file: the operators give rank 0 to the master, list
-the launcher first where it takes part, and Kueue orders the sets of pods alike.
+The order of roles does not depend on the file: the operators give rank 0 to the master, and list
+the launcher first if it has a rank. Kueue orders the sets of pods in the same way.
 
 Source: kubeflow/training-operator v1.9.3 (envvar.go of each job, common/job.go for the gang),
 kubeflow/mpi-operator v0.8.2 (newConfigMap, podgroup.go), kubernetes-sigs/kueue

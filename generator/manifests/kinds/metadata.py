@@ -1,8 +1,8 @@
 """The fields of an object's metadata that are without effect, among them labels and annotations.
 
 Anyone may define a label or an annotation. A key of a scheduler, of a job controller or of a
-webhook that changes pods may matter unless a row here says why it does not. Other keys are read by
-no system that places pods.
+webhook that changes pods may matter, unless a row here says why it does not. No system that places
+pods reads other keys.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def cap_minimum(field: Field, minimum: int, total: int, *, what: str = "pods") -
 
 
 def mark_scheduler(field: Field) -> None:
-    """Mark the name of a scheduler as read, if its manifests are; another may matter."""
+    """Mark the name of a known scheduler as read; another scheduler may matter."""
     if isinstance(field.value, str) and field.value in _SCHEDULERS:
         field.text()
 
@@ -129,7 +129,7 @@ class Workload:
         return max((parse_priority(pod_set.template) for pod_set in self.sets), default=0)
 
     def apply_minimum(self, groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Set the minimums of the groups of its sets; return that of the gang, if it has one."""
+        """Set the minimum of each group; return the minimum of the gang, if it has one."""
         for row, pods in zip(groups, self.sets, strict=True):
             if pods.minimum is not None:
                 row["min"] = cap_minimum(pods.minimum.field, pods.minimum.num_pods, pods.count)
@@ -138,7 +138,7 @@ class Workload:
     def _apply_total_minimum(
         self, minimum: Minimum, groups: Sequence[dict[str, Any]]
     ) -> dict[str, Any]:
-        """Keep all leading pods; of the others, as many as are missing."""
+        """Require all leading pods, and as many others as the minimum needs."""
         total = sum(pods.count for pods in self.sets)
         capped = cap_minimum(minimum.field, minimum.num_pods, total)
         leading = sum(pods.count for pods in self.sets if pods.is_leading)

@@ -132,7 +132,7 @@ def _parse_cluster_spec(spec: Field, added: Sequence[Mapping[str, Any]] = ()) ->
 
 
 def _count_replicas(row: Field) -> int:
-    """Return the replicas of a group of workers; its bounds count more than their number."""
+    """Return the replicas of a group of workers, limited by its minimum and maximum."""
     fewest, most = row.get("minReplicas").integer(0), row.get("maxReplicas")
     replicas = max(row.get("replicas").integer(0), fewest)
     if isinstance(most.value, int) and most.value < replicas:
@@ -147,7 +147,7 @@ def _parse_minimum(row: Field) -> Minimum | None:
 
 
 def find_minimums(owner: KubeObject) -> dict[str, Minimum]:
-    """Return the fewest pods by group of workers, also if the cluster does not scale by itself."""
+    """Return the minimum of each group of workers, with or without autoscaling."""
     specs = (owner.spec.get(*_CLUSTER_PATHS[owner.kind]).get("workerGroupSpecs")).items()
     rows = [(row.get("groupName").text(f"worker-group-{at}"), row) for at, row in enumerate(specs)]
     found = [(name, _parse_minimum(row)) for name, row in rows]

@@ -59,7 +59,7 @@ RUNTIME: Final[FieldTable] = {
 
 
 def _parse_train_job(owner: KubeObject, manifests: Manifests) -> list[PodSet]:
-    """Return the pods that train; those that fetch data and models have ended by then."""
+    """Return the pods that train; initializers end before these start."""
     trainer, reference = owner.spec.get("trainer"), owner.spec.get("runtimeRef")
     runtime = find_runtime(owner, manifests)
     if runtime is None:

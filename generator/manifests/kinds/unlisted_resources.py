@@ -1,8 +1,8 @@
-"""What pods take of a node although no node lists it: shares of a GPU, and ports of the host.
+"""Resources that pods use and no node lists: shares of a GPU, and ports of the host.
 
-Each becomes a resource of its own with a name that says all: `nvidia.com/gpu.4x0.5` is half of each
-of four GPUs, `nvidia.com/gpu.1x2000Mi` is memory of one, `host-port.TCP.8080` is a port. Nodes get
-the quantity of it that their free GPUs hold.
+Each is a resource with a descriptive name: `nvidia.com/gpu.4x0.5` is half of each of four GPUs,
+`nvidia.com/gpu.1x2000Mi` is 2000 MiB of one, `host-port.TCP.8080` is a port. Nodes get as much of
+it as their free GPUs hold.
 
 KAI fills the shared GPUs of a node first, so equal pods fill as many GPUs as one of them uses,
 before they use the next ones. Source: kai-scheduler/KAI-Scheduler, pkg/scheduler/gpu_sharing and
@@ -175,7 +175,7 @@ def _list_ports(spec: Field) -> Iterator[str]:
 
 
 def _warn_of_device_shares(spec: Field) -> None:
-    """Report parts of devices that are counted in no device, or by node only."""
+    """Warn of shares of devices that are not counted, or only counted by node."""
     for container in _list_containers(spec):
         for kind in ("limits", "requests"):
             for name, amount in container.get("resources", kind).entries():
@@ -186,7 +186,7 @@ def _warn_of_device_shares(spec: Field) -> None:
 
 
 def join_shares(groups: Iterable[Mapping[str, Any]]) -> str:
-    """Let groups with GPUs share the GPUs of a node; return why that may not be exact.
+    """Count all shares of GPUs in one common unit; return why that may not be exact.
 
     Args:
         groups: all groups of pods of a request; their requests are changed.
@@ -198,7 +198,7 @@ def join_shares(groups: Iterable[Mapping[str, Any]]) -> str:
         if name == GPU or parse_share_name(name)
     ]
     shares = {share for _, share, _ in amounts}
-    if len(shares) <= 1:  # one kind of pods shares GPUs with its own kind only
+    if len(shares) <= 1:  # equal shares need no common unit
         return ""
     counts = sorted({_count_shares(share) for share in shares})
     parts = math.lcm(*counts)

@@ -42,7 +42,7 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class _Part(NamedTuple):
-    """One component and how its nodes lie."""
+    """One component, and the slice layer of its segments."""
 
     demand: Demand
     segment: GroupRow | None
@@ -59,7 +59,7 @@ class SizedJob(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BatchJob:
-    """A job, before it is known which nodes there are."""
+    """A job before it is fitted to nodes."""
 
     parts: tuple[_Part, ...]
     spec: dict[str, Any]
@@ -168,7 +168,7 @@ def _merge_components(
     typed: Sequence[GivenOptions],
     notes: list[Note],
 ) -> Iterator[Component]:
-    """Yield the components. The last ones of the command line are of all components that follow."""
+    """Yield the components; the last one of the command line also counts for all later ones."""
     if of_shell:
         names = ", ".join(OPTIONS[name].variable for name in of_shell)
         notes.append(Note("environment", f"as sbatch reads it: {names}"))

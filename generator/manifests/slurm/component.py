@@ -1,6 +1,6 @@
 """The options of one component of a job, and the forms of their values.
 
-A component records which options are read, so that each other one is reported.
+A component records which options are read; all others are reported.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Component:
         return name in self.values
 
     def take(self, name: str) -> str | None:
-        """Return the value of an option, which thereby is read."""
+        """Return the value of an option and mark it as read."""
         self._taken.add(name)
         return self.values.get(name)
 

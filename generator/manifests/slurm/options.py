@@ -1,4 +1,4 @@
-"""The options of sbatch, one row each: what it takes, whether it is read, and how, or why not.
+"""The options of sbatch, one row each: its argument, its effect, and the reason.
 
 An option that has no row may matter. Sources: the sbatch manual page of Slurm 25.11; the README of
 NVIDIA's plugin Pyxis.
@@ -186,7 +186,7 @@ _ROWS: Final = (
     SbatchOption(
         "--partition",
         _POSSIBLE,
-        "chooses nodes, and no node list has partitions",
+        "chooses nodes by partition, which no node list has",
         "p",
         _VALUE,
         "SBATCH_PARTITION",

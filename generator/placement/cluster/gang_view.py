@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from generator.placement.cluster.levels import BoolArray, UnknownTier
+from generator.placement.cluster.levels import BoolArray, UnknownTierError
 from generator.placement.cluster.nodes import RunningGang
 from generator.placement.cluster.snapshot import Snapshot, free_after
 
@@ -113,7 +113,7 @@ def _around(snapshot: Snapshot, nodes: list[int], tier: str) -> BoolArray:
     """Return which nodes share a domain of a tier with some nodes; only these if it is unknown."""
     try:
         unit_of = snapshot.levels.unit_of_node[snapshot.levels.height_of(tier)]
-    except UnknownTier:  # the tree has changed since the gang was placed
+    except UnknownTierError:  # the tree has changed since the gang was placed
         unit_of = snapshot.levels.unit_of_node[0]
     is_used = np.zeros(int(unit_of.max(initial=-1)) + 1, dtype=np.bool_)
     is_used[unit_of[nodes]] = True

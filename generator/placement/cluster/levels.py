@@ -44,8 +44,8 @@ _MAX_NAMES_READ = 256
 """Unknown names whose labels are compared with the tree; the cache is then cleared."""
 
 
-class UnknownTier(LookupError):  # noqa: N818 - reads as what it is; caught where it is answered
-    """A tier that the tree lacks."""
+class UnknownTierError(LookupError):
+    """The tree lacks a tier that a request names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class TreeLevels:
         first that is known counts; of several tiers with `&` between them, the lowest.
 
         Raises:
-            UnknownTier: the tree has no such tier.
+            UnknownTierError: the tree has no such tier.
         """
         return min(self._height_of_first(part) for part in (tier or "").split(EACH))
 
@@ -91,7 +91,7 @@ class TreeLevels:
             height = self._find_height(name.strip())
             if height is not None:
                 return height
-        raise UnknownTier(names)
+        raise UnknownTierError(names)
 
     @property
     def known_names(self) -> tuple[str, ...]:

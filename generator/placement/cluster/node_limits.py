@@ -1,6 +1,6 @@
-"""The most pods of a group on one node, as a resource of which each node has that many.
+"""Limits the pods of a group on each node by a resource of which each pod takes one.
 
-Everything that counts resources then keeps the limit, and nothing else needs to know it.
+All code that counts resources then respects the limit, and needs no other rule for it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from generator.placement.groups import GangGroup
 from generator.placement.request import PlacementRequest
 
 MAX_VIEWS = 16
-"""Limited snapshots that a snapshot caches; the cache is then cleared, which needs no lock."""
+"""How many limited snapshots a snapshot caches; a full cache is cleared, without a lock."""
 
 
 def limit_nodes(snapshot: Snapshot, request: PlacementRequest) -> tuple[Snapshot, PlacementRequest]:
-    """Return a cluster and a request in which a resource bounds the pods of groups on each node.
+    """Return a snapshot and a request with a resource for each `max_per_node` of a group.
 
-    The request has a group with such a bound. Cost: O(resources × nodes) for a new bound.
+    At least one group has this limit. Cost: O(resources × nodes) for a new limit.
     """
     limits = {
         _resource_name(group): (index, group.max_per_node)

@@ -301,7 +301,7 @@ def build_problem(
 
     Raises:
         BudgetExhausted: the budget ended.
-        UnknownTier: the request names a tier that the tree lacks.
+        UnknownTierError: the request names a tier that the tree lacks.
     """
     budget = budget or Budget()
     if request.limits_nodes:

@@ -112,14 +112,14 @@ WRONG = [
     pytest.param("hypernodes", swap('"name": "n1"', '"name": "n2"'), "n2", id="a member twice"),
     pytest.param("hypernodes", swap('"tier": 2', '"tier": 1'), "tier", id="tiers of one height"),
     pytest.param("labels", drop_row, "missing: lost-1", id="a node without labels"),
-    pytest.param("labels", repeat_row, "there twice: lost-1", id="labels twice"),
+    pytest.param("labels", repeat_row, "listed twice: lost-1", id="labels twice"),
     pytest.param("labels", swap("leaf-0002", "leaf-0001"), "tier leaf", id="leaves of one value"),
     pytest.param("labels", swap('tier-0": "leaf-0001', 'tier-0": "x'), "several", id="two values"),
     pytest.param("kueue", swap(".io/leaf", ".io/rack"), "label keys", id="a key no node has"),
     pytest.param(
         "kueue",
         swap('topologyName": "toponaut', 'topologyName": "x'),
-        "not there",
+        "does not exist",
         id="a flavor of no Topology",
     ),
     pytest.param("kai", swap('"alias": "leaf"', '"alias": "spine"'), "alias", id="an alias twice"),
@@ -154,13 +154,14 @@ WRONG = [
     pytest.param("slinky", swap("tree:leaf-1", "tree:leaf-9"), "n1", id="a unit that is not there"),
     pytest.param("slinky", drop_row, "missing", id="a node without a unit"),
     pytest.param("nfd", swap("leaf-0002", "leaf-0001"), "tier leaf", id="features of one value"),
-    pytest.param("nfd", drop_row, "missing", id="a node without features"),
-    pytest.param("configmap", swap("n5", "n6"), "another", id="a tree with another node"),
+    pytest.param("configmap", swap("n5", "n6"), "differs", id="a tree with another node"),
     pytest.param(
         "topograph", swap("leaf-0002", "leaf-0001"), "tier leaf", id="layers of one value"
     ),
-    pytest.param("dot", swap("v0 -- v", "v99 -- v"), "not there", id="an edge to no vertex"),
-    pytest.param("dot", swap("n1", 'n1"];\n  x ['), "no vertex", id="a name that ends its label"),
+    pytest.param("dot", swap("v0 -- v", "v99 -- v"), "does not exist", id="an edge to no vertex"),
+    pytest.param(
+        "dot", swap("n1", 'n1"];\n  x ['), "neither a vertex", id="a name that ends its label"
+    ),
     pytest.param(
         "graphml",
         swap('target="v9"', 'target="v8"'),
