@@ -184,7 +184,7 @@ def judge_domains(
         candidate: the placement; None if there is none.
     """
     chosen = -1
-    num_pods = sum(group.least for group in problem.request.groups)
+    num_pods = problem.min_pods
     if candidate is not None:
         start = candidate.objective[ObjectiveKey.NAMES][0]
         chosen = int(problem.snapshot.levels.unit_of_node[tier][start])

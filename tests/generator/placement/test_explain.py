@@ -218,6 +218,15 @@ def test_it_reports_the_missing_slots_of_each_rack() -> None:
     ]
 
 
+def test_the_verdict_counts_the_minimum_of_the_gang() -> None:
+    groups = [{"name": name, "count": 3, "min": 0} for name in "ab"]
+    found = place(cluster(racks(3, 2)), request(required="rack", groups=groups, min=4))
+    assert [row.needs for row in found.domain_verdicts] == [
+        "r0: 3 of 4 slots; needs 1 more",
+        "r1: 2 of 4 slots; needs 2 more",
+    ]
+
+
 SLOTS_NOT_LISTED = "nodes list no slots, and an unused node counts as one; they list cpu, gpu"
 FULL = {"slots": 8, "cpu": 64_000, "gpu": 8}
 KUBE = FULL | {"slots": 1}
