@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -228,15 +229,24 @@ def _list_exchanges(
 
 
 def _list_absent(findings: Sequence[Finding], devices: _Devices) -> list[list[int]]:
-    """Return the two devices and the finding of each absent cable; the second is -1 if unknown."""
-    rows = []
-    for number, finding in enumerate(findings):
-        if finding.kind is FindingKind.MISSING_LINK:
-            known = dict.fromkeys(devices.number_by_name.get(end.device) for end in finding.ports)
-            ends = [device for device in known if device is not None]
-            if len(ends) == _ENDS_OF_A_CABLE:
-                rows.append([*ends, number])
-    return rows
+    """Return the two devices and the finding of each missing link with known ends.
+
+    A finding about several cables names the far end of each after the near one.
+    """
+    return [
+        [devices.number_by_name[near.device], devices.number_by_name[far.device], number]
+        for number, finding in enumerate(findings)
+        if finding.kind is FindingKind.MISSING_LINK
+        for near, far in pairwise(finding.ports)
+        if _is_absent_cable(finding, near, far)
+        and {near.device, far.device} <= devices.number_by_name.keys()
+    ]
+
+
+def _is_absent_cable(finding: Finding, near: PortName, far: PortName) -> bool:
+    """Return whether two ports that follow one another are the ends of one cable."""
+    is_pair = len(finding.ports) == _ENDS_OF_A_CABLE or near.device == finding.device
+    return is_pair and near.device != far.device
 
 
 def _list_domains(tree: TopologyTree, devices: _Devices) -> list[dict[str, Any]]:

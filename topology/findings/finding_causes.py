@@ -89,8 +89,8 @@ def find_explanations(findings: Sequence[Finding]) -> dict[int, int]:
     explained: dict[int, int] = {}
     for number, row in enumerate(findings):
         if row.kind is FindingKind.MISSING_LINK:
-            cause = _find_cause(row.ports, lost)
-            cause = _find_cause(row.ports, down) if cause is None else cause
+            cause = _find_cause(row, lost)
+            cause = _find_cause(row, down) if cause is None else cause
         elif row.kind is FindingKind.DOWN_PORT:
             cause = lost.get(PortName(row.device, row.port or ""))
         else:
@@ -100,11 +100,12 @@ def find_explanations(findings: Sequence[Finding]) -> dict[int, int]:
     return explained
 
 
-def _find_cause(ports: Sequence[PortName], causes: Mapping[PortName, int]) -> int | None:
-    """Return what explains a missing link: of a cable either end, else all ports."""
-    found = [causes[end] for end in ports if end in causes]
-    is_cable = len({end.device for end in ports}) > 1
-    return found[0] if found and (is_cable or len(found) == len(ports)) else None
+def _find_cause(finding: Finding, causes: Mapping[PortName, int]) -> int | None:
+    """Return what explains a missing link: of one cable either end, else each own port."""
+    own = [end for end in finding.ports if end.device == finding.device]
+    ends = finding.ports if len(own) == 1 else own
+    found = [causes[end] for end in ends if end in causes]
+    return found[0] if found and (len(own) == 1 or len(found) == len(ends)) else None
 
 
 def _find_host(finding: Finding, hosts: Collection[str], unheard: Collection[str]) -> str | None:

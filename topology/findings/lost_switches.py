@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from topology.findings.group_columns import GroupColumns, build_group_columns
+from topology.findings.missing_links import is_hidden_port
 from topology.findings.port_cohorts import Cohort, UplinkUse, find_cohorts
 from topology.findings.usual_counts import MIN_USUAL_PER_ODD, find_most_frequent
 from topology.findings.usual_ports import CableIndex, LinkedPorts
@@ -110,6 +111,8 @@ class _LostSwitchSearch:
         is_dark[columns.links.a] = is_dark[columns.links.b] = False
         dark: dict[int, list[str]] = defaultdict(list)
         for port in np.flatnonzero(is_dark).tolist():
+            if is_hidden_port(self._fabric.ports[port]):
+                continue  # a pod owns its interface, so its cable is unknown
             dark[int(columns.port_devices[port])].append(str(columns.port_names[port]))
         return dark
 

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from topology.findings.group_columns import NO_GROUP, build_group_columns
+from topology.findings.port_cohorts import Cohort, find_cohorts
 from topology.findings.tree_findings import format_links
 from topology.findings.usual_counts import (
     MIN_USUAL_PER_ODD,
@@ -23,7 +25,7 @@ from topology.findings.usual_counts import (
     find_most_frequent,
 )
 from topology.findings.usual_ports import CableIndex, LinkedPorts, UsualPorts
-from topology.model.fabric import Fabric, columns_of
+from topology.model.fabric import Fabric, FabricPort, columns_of
 from topology.model.facts import Finding, FindingKind, Medium, PortName, Severity
 from topology.model.ids import natural_key
 from topology.model.pair_counts import PairCounts
@@ -60,6 +62,10 @@ def find_missing_links(
         CableIndex(fabric, plane.host_edges.columns),
         CableIndex(fabric, plane.switch_edges.columns),
         LinkedPorts(fabric),
+        find_cohorts(fabric, plane, build_group_columns(fabric, grouping)),
+        grouping,
+        grouping.by_switch(),
+        {},
     )
     yield from _find_missing_host_links(cables, grouping, (misplaced, host_counts))
     yield from _find_missing_switch_links(cables, grouping, domain_links, misplaced)
@@ -73,38 +79,60 @@ class _PlaneCables(NamedTuple):
     of_hosts: CableIndex
     of_switches: CableIndex
     linked: LinkedPorts
+    cohorts: Sequence[Cohort]
+    grouping: TierGroups
+    group_of: Mapping[int, int]
+    """The group of each switch."""
+    of_siblings: dict[int, UsualPorts]
+    """By group, filled on demand: the ports of its cables to the group above."""
+
+    def find_sibling_ports(self, low: int) -> UsualPorts:
+        """Return the ports of the cables from the group of a switch to the group above."""
+        number = self.group_of[low]
+        if number not in self.of_siblings:
+            group = self.grouping.groups[number]
+            uppers = () if group.parent is None else self.grouping.groups[group.parent].switches
+            ends = (group.switches, uppers)
+            self.of_siblings[number] = UsualPorts(self.of_switches, ends, self.linked)
+        return self.of_siblings[number]
 
 
 def _find_missing_switch_links(
     cables: _PlaneCables, grouping: TierGroups, domain_links: DomainLinks, misplaced: set[int]
 ) -> Iterator[Finding]:
+    """Yield the gaps of switches, compared within each cohort: peers have the same switches above.
+
+    How many up-links are the design is decided for all switches below one group.
+    """
     lowers: dict[int, list[int]] = defaultdict(list)
     for group in grouping.groups:
         if group.parent is not None:
             lowers[group.parent] += [switch for switch in group.switches if switch not in misplaced]
     is_up = domain_links.is_up & ~np.isin(domain_links.near, list(misplaced))
-    up, over = (
-        PairCounts(domain_links.near, domain_links.far, domain_links.counts).where(is_up),
-        domain_links.far_group[is_up],
-    )
+    up = PairCounts(domain_links.near, domain_links.far, domain_links.counts).where(is_up)
     totals = np.bincount(up.left, up.counts, len(cables.fabric.devices)).astype(np.intp)
     frequencies = {
         group_index: Counter(totals[below].tolist()) for group_index, below in lowers.items()
     }
     designed = find_designed_by_usual(frequencies.values())
-    order = np.argsort(over, kind="stable")
-    bounds = np.searchsorted(over[order], np.arange(len(grouping.groups) + 1)).tolist()
-    for group_index, below in sorted(lowers.items()):
-        expected = designed[find_most_frequent(frequencies[group_index])]
+    cohorts = [cohort for cohort in cables.cohorts if cohort.rank]
+    lower_side, upper_side = (np.full(len(totals), NO_GROUP) for _ in range(2))
+    for number, cohort in enumerate(cohorts):
+        lower_side[cohort.members], upper_side[cohort.uppers] = number, number
+    numbers = np.where(lower_side[up.left] == upper_side[up.right], lower_side[up.left], NO_GROUP)
+    order = np.argsort(numbers, kind="stable")
+    bounds = np.searchsorted(numbers[order], np.arange(len(cohorts) + 1)).tolist()
+    for number, cohort in enumerate(cohorts):
+        below = [switch for switch in cohort.members if switch not in misplaced]
+        expected = designed[find_most_frequent(frequencies[cohort.group])]
         gaps = {
             low: expected_count(total, expected) - total
             for low, total in zip(below, totals[below].tolist(), strict=True)
         }
-        group_pairs = up.where(order[bounds[group_index] : bounds[group_index + 1]])
-        above = grouping.groups[group_index].switches
-        is_full = len(group_pairs.counts) == len(below) * len(above)
-        if any(gaps.values()) or not is_full or len(set(group_pairs.counts)) > 1:
-            yield from _find_missing_uplinks(cables, group_pairs, (sorted(below), above), gaps)
+        pairs = up.where(order[bounds[number] : bounds[number + 1]])
+        is_full = len(pairs.counts) == len(below) * len(cohort.uppers)
+        if any(gaps.values()) or not is_full or len(set(pairs.counts)) > 1:
+            yield from _find_missing_uplinks(cables, pairs, (below, cohort.uppers), gaps)
 
 
 def _find_missing_host_links(
@@ -133,7 +161,7 @@ def _find_missing_host_links(
         if num_links[host] == 0 and spare[host] and host not in misplaced:
             ends = [fabric.port_name(port) for port in spare[host]]
             is_hidden = _are_hidden(fabric, spare[host])
-            yield _host_finding(fabric, host, (0, len(ends)), _MissingEnds(ends, (), is_hidden))
+            yield _host_finding(fabric, host, (0, len(ends)), ends, is_hidden=is_hidden)
     for group in grouping.groups:
         usual = find_most_frequent(Counter([num_links[host] for host in group.hosts]))
         ports: UsualPorts | None = None
@@ -145,40 +173,32 @@ def _find_missing_host_links(
                     cables.of_hosts, (group.hosts, group.switches), cables.linked
                 )
                 ends = [fabric.port_name(port) for port in spare[host][: expected - present]]
-                missing = _find_host_ends(fabric, host, ends, (ports, expected - present))
+                ends = _find_host_ends(fabric, host, ends, (ports, expected - present))
                 is_hidden = _are_hidden(fabric, spare[host][: expected - present])
-                found = missing._replace(is_hidden=is_hidden)
-                yield _host_finding(fabric, host, (present, expected), found)
+                yield _host_finding(fabric, host, (present, expected), ends, is_hidden=is_hidden)
 
 
-class _MissingEnds(NamedTuple):
-    """The ports of a device at which cables are absent, and where these lead on its peers."""
-
-    ends: Sequence[PortName]
-    far_names: Sequence[str] = ()
-    """One per end, or none if any is unknown."""
-    is_hidden: bool = False
-    """Whether the ends are known by their RDMA devices alone."""
-
-
-def _are_hidden(fabric: Fabric, ports: Sequence[int]) -> bool:
-    """Return whether ports have no interface where their agents look, such as those of a pod.
+def is_hidden_port(port: FabricPort) -> bool:
+    """Return whether a port has no interface where its agent looks, such as one of a pod.
 
     Such a port has the name of its RDMA device.
     """
-    rows = [fabric.ports[index] for index in ports]
-    return bool(rows) and all(
+    return bool(
         port.medium is Medium.ETHERNET
         and port.rdma_device
         and port.name.startswith(f"{port.rdma_device}/")
-        for port in rows
     )
+
+
+def _are_hidden(fabric: Fabric, ports: Sequence[int]) -> bool:
+    rows = [fabric.ports[index] for index in ports]
+    return bool(rows) and all(map(is_hidden_port, rows))
 
 
 def _find_host_ends(
     fabric: Fabric, host: int, spare: Sequence[PortName], usual: tuple[UsualPorts, int]
-) -> _MissingEnds:
-    """Return the ports of a host that lack a link.
+) -> list[PortName]:
+    """Return the ports of a host that lack a link, each followed by the far end if it is known.
 
     Args:
         fabric: the names.
@@ -188,14 +208,23 @@ def _find_host_ends(
     """
     ports, num = usual
     name = fabric.devices[host].name
-    ends = spare or [PortName(name, port) for port in ports.find_near_ports(host, num)]
-    far = [ports.find_far_device(end.port) for end in ends]
-    names = [fabric.devices[device].name for device in far if device is not None]
-    return _MissingEnds(ends, names if len(names) == len(ends) else ())
+    ends: list[PortName] = []
+    for end in spare or [PortName(name, port) for port in ports.find_near_ports(host, num)]:
+        ends.append(end)
+        far = ports.find_far_device(end.port)
+        if far is not None:
+            _, far_ports = ports.find_ends(host, far, 1)
+            ends.append(PortName(fabric.devices[far].name, far_ports[0] if far_ports else ""))
+    return ends
 
 
 def _host_finding(
-    fabric: Fabric, host: int, num_links: tuple[int, int], missing: _MissingEnds
+    fabric: Fabric,
+    host: int,
+    num_links: tuple[int, int],
+    ends: Sequence[PortName],
+    *,
+    is_hidden: bool,
 ) -> Finding:
     """Return the finding of a host.
 
@@ -203,14 +232,15 @@ def _host_finding(
         fabric: the names.
         host: the host that lacks links.
         num_links: how many links it has, and how many it should have.
-        missing: its ports without a link.
+        ends: its ports without a link, each followed by the far end if it is known.
+        is_hidden: whether its ports are known by their RDMA devices alone.
     """
     name, (present, expected) = fabric.devices[host].name, num_links
-    ends, far_names = tuple(missing.ends), missing.far_names
-    places = [f"{end.port} to {far}" for end, far in zip(ends, far_names, strict=False)]
-    unlinked = f" (no link on {', '.join(places or [end.port for end in ends])})" if ends else ""
+    own = [end.port for end in ends if end.device == name]
+    places = [f", {end.port}" if end.device == name else f" to {_show_end(end)}" for end in ends]
+    unlinked = f" (no link on {''.join(places).removeprefix(', ')})" if ends else ""
     advice = "Check the cable, the transceiver and the port."
-    if missing.is_hidden:
+    if is_hidden:
         advice = (
             "The interfaces of these ports are in another network namespace, such as that of a "
             "pod, so their cables are unknown until they return to the host; nothing is broken."
@@ -218,11 +248,15 @@ def _host_finding(
     return Finding(
         kind=FindingKind.MISSING_LINK,
         device=name,
-        port=ends[0].port if len(ends) == 1 else None,
-        severity=Severity.INFO if missing.is_hidden else Severity.WARNING,
+        port=own[0] if len(own) == 1 else None,
+        severity=Severity.INFO if is_hidden else Severity.WARNING,
         message=f"{name} has {format_links(present)}, expected {expected}{unlinked}. {advice}",
-        ports=ends or (PortName(name, ""),),
+        ports=tuple(ends) or (PortName(name, ""),),
     )
+
+
+def _show_end(end: PortName) -> str:
+    return f"{end.device} port {end.port}" if end.port else end.device
 
 
 def _find_missing_uplinks(
@@ -262,7 +296,7 @@ def _find_missing_uplinks(
         own = up.where(order[stops[row] - num_pairs.item(row) : stops[row]])
         if is_named[row] and num_absent[row]:
             ports = ports or UsualPorts(cables.of_switches, ends, cables.linked)
-            yield from _find_absent_pairs(fabric, low, own, (uppers, usual), ports)
+            yield from _find_absent_pairs(cables, low, own, (uppers, usual), ports)
         if lacking[row] and not is_named[row] and fabric.devices[low].is_reporting:
             ports = ports or UsualPorts(cables.of_switches, ends, cables.linked)
             num_links = totals[row], totals[row] + gaps[low]
@@ -270,7 +304,7 @@ def _find_missing_uplinks(
 
 
 def _find_absent_pairs(
-    fabric: Fabric,
+    cables: _PlaneCables,
     low: int,
     own: PairCounts,
     design: tuple[Sequence[int], int],
@@ -279,19 +313,23 @@ def _find_absent_pairs(
     """Yield the pairs of one switch that have fewer cables than the design.
 
     Args:
-        fabric: the names.
+        cables: the names and the cables.
         low: the switch below.
         own: its cables to the group above.
         design: the switches of that group, and the usual number of cables of a pair.
-        ports: those of the cables to that group.
+        ports: those of its cohort.
     """
-    uppers, usual = design
+    fabric, (uppers, usual) = cables.fabric, design
     present = dict(zip(own.right.tolist(), own.counts.tolist(), strict=True))
     for high in uppers:
         num_present = present.get(high, 0)
         pair = (low, high)
         if num_present < usual and any(fabric.devices[switch].is_reporting for switch in pair):
-            found = ports.find_ends(low, high, usual - num_present)
+            num = usual - num_present
+            found = ports.find_ends(low, high, num)
+            if not all(found):
+                parallel = cables.find_sibling_ports(low).find_parallel_ends(low, high, num)
+                found = found[0] or parallel[0], found[1] or parallel[1]
             yield _pair_finding(fabric, pair, (num_present, usual), found)
 
 

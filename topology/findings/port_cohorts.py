@@ -18,6 +18,7 @@ from topology.findings.group_columns import NO_GROUP, GroupColumns
 from topology.model.fabric import Fabric, columns_of
 from topology.model.fabric_columns import Flags, Index, name_codes
 from topology.model.pair_counts import count_pairs
+from topology.planes.cables import Edge
 from topology.planes.plane import Plane
 
 
@@ -61,9 +62,11 @@ class Cohort:
 def find_cohorts(fabric: Fabric, plane: Plane, groups: GroupColumns) -> list[Cohort]:
     """Return the cohorts of hosts, then those of switches. Cost: O(links log links)."""
     hosts, switches = _list_host_uplinks(plane, groups), _list_switch_uplinks(plane, groups)
+    own, cluster_of = _cluster(switches, groups)
+    inside = switches.where(own[switches.near] == cluster_of[switches.far])
     return [
         *_build_cohorts(fabric, hosts, groups.host_group[hosts.near], groups),
-        *_build_cohorts(fabric, *_cluster(switches, groups), groups),
+        *_build_cohorts(fabric, inside, own[inside.near], groups),
     ]
 
 
@@ -74,28 +77,65 @@ class _Uplinks(NamedTuple):
     far: Index
     ports: Index
     """The port of the near device."""
+    far_ports: Index
 
     def where(self, is_chosen: Flags) -> _Uplinks:
         return _Uplinks(*(column[is_chosen] for column in self))
 
 
 def _list_host_uplinks(plane: Plane, groups: GroupColumns) -> _Uplinks:
-    a, b, a_port, _ = plane.host_edges.columns
+    a, b, a_port, b_port = plane.host_edges.columns
     is_own = (groups.host_group[a] != NO_GROUP) & (groups.host_group[a] == groups.switch_group[b])
-    return _Uplinks(a, b, a_port).where(is_own)
+    return _Uplinks(a, b, a_port, b_port).where(is_own)
 
 
 def _list_switch_uplinks(plane: Plane, groups: GroupColumns) -> _Uplinks:
     a, b, a_port, b_port = plane.switch_edges.columns
-    both = _Uplinks(
-        np.concatenate([a, b]), np.concatenate([b, a]), np.concatenate([a_port, b_port])
-    )
+    sides = ((a, b), (b, a), (a_port, b_port), (b_port, a_port))
+    both = _Uplinks(*(np.concatenate(columns) for columns in sides))
     above = groups.parents[groups.switch_group[both.near]]
     return both.where((above != NO_GROUP) & (above == groups.switch_group[both.far]))
 
 
-def _cluster(uplinks: _Uplinks, groups: GroupColumns) -> tuple[_Uplinks, Index]:
-    """Return the cables inside cohorts of switches, and the number of the cohort of each.
+def find_odd_uplinks(
+    fabric: Fabric, plane: Plane, groups: GroupColumns
+) -> Iterator[tuple[Edge, int]]:
+    """Yield cables of switches to other switches above than the same port of most peers leads to.
+
+    Each with the switch to which it should lead. The lower switch is the first end. Cost: O(links
+    log links).
+    """
+    uplinks = _list_switch_uplinks(plane, groups)
+    if not len(uplinks.near):
+        return
+    own, cluster_of = _cluster(uplinks, groups)
+    numbers, is_inside = own[uplinks.near], own[uplinks.near] == cluster_of[uplinks.far]
+    codes, _ = name_codes(columns_of(fabric).port_names, uplinks.ports)
+    uses = _count_uses(numbers[is_inside], codes[is_inside], uplinks.far[is_inside])
+    members = count_pairs(numbers, uplinks.near).left
+    sizes = dict(
+        zip(*(row.tolist() for row in np.unique(members, return_counts=True)), strict=True)
+    )
+    keys = np.stack((numbers, codes))
+    _, first, which = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    expected = np.array(
+        [
+            use.far if use is not None and 2 * use.num_far > sizes[number] else NO_GROUP
+            for number, code in zip(numbers[first].tolist(), codes[first].tolist(), strict=True)
+            for use in (uses.get(number, {}).get(code),)
+        ],
+        np.intp,
+    )[which.ravel()]
+    is_odd = (expected != NO_GROUP) & (expected != uplinks.far)
+    odd = uplinks.where(is_odd)
+    for near, far, port, far_port, right in zip(
+        *(column.tolist() for column in (*odd, expected[is_odd])), strict=True
+    ):
+        yield Edge(near, far, port, far_port), right
+
+
+def _cluster(uplinks: _Uplinks, groups: GroupColumns) -> tuple[Index, Index]:
+    """Return the cohort of each switch, as a lower and as an upper one; NO_GROUP without any.
 
     The switches above that have mostly the same switches below are one side of a cohort. So a
     cable that is swapped with one of another cohort joins no two.
@@ -107,9 +147,7 @@ def _cluster(uplinks: _Uplinks, groups: GroupColumns) -> tuple[_Uplinks, Index]:
     order = np.argsort(pairs.counts, kind="stable")  # the last one of a switch counts
     own = np.full(len(groups.switch_group), NO_GROUP)
     own[pairs.left[order]] = pairs.right[order]
-    is_inside = own[uplinks.near] == cluster_of[uplinks.far]
-    inside = uplinks.where(is_inside)
-    return inside, own[inside.near]
+    return own, cluster_of
 
 
 def _cluster_uppers(uplinks: _Uplinks, groups: GroupColumns) -> Iterator[list[int]]:

@@ -16,10 +16,12 @@ import numpy as np
 
 from topology.findings.group_columns import NO_GROUP, GroupColumns, build_group_columns
 from topology.findings.missing_links import find_missing_links
+from topology.findings.port_cohorts import find_odd_uplinks
 from topology.findings.usual_counts import (
     MIN_USUAL_PER_ODD,
     CountsByUsual,
     find_designed_host_links,
+    find_most_frequent,
 )
 from topology.model.fabric import Fabric, columns_of
 from topology.model.fabric_columns import Index, name_codes
@@ -95,7 +97,9 @@ def find_asymmetries(
         yield from _pair_swaps(
             fabric, misplaced_uplinks, FindingKind.SWAPPED_CABLE, _score_by_gap(plane)
         )
-    misplaced = {cable.edge.a for cable in (*misplaced_hosts, *misplaced_uplinks)}
+    crossed = list(_find_crossed_uplinks(fabric, plane, columns))
+    yield from _pair_swaps(fabric, crossed, FindingKind.SWAPPED_CABLE, _score_by_gap(plane))
+    misplaced = {cable.edge.a for cable in (*misplaced_hosts, *misplaced_uplinks, *crossed)}
     if host_counts is None:
         host_counts = find_designed_host_links(plane, grouping)
     yield from find_missing_links(
@@ -194,6 +198,30 @@ def _find_misplaced_uplinks(plane: Plane, groups: GroupColumns) -> Iterator[Misp
                 int(expected[cable_index]),
                 int(actual[cable_index]),
             )
+
+
+def _find_crossed_uplinks(
+    fabric: Fabric, plane: Plane, groups: GroupColumns
+) -> Iterator[MisplacedCable]:
+    """Yield cables to another switch of the right group: one switch too many, and one too few.
+
+    A switch that has the usual number of cables to each switch above, at other ports than its
+    peers, is cabled as somebody planned it.
+    """
+    odd = list(find_odd_uplinks(fabric, plane, groups))
+    counts = plane.switch_edges.pairs_both_ways.by_left if odd else {}
+    for edge, expected in odd:
+        group = groups.switch_group[edge.b]
+        peers = [
+            low for low in counts[expected] if groups.parents[groups.switch_group[low]] == group
+        ]
+        usual, usual_here = (
+            find_most_frequent(Counter(counts[high].get(low, 0) for low in peers))
+            for high in (expected, edge.b)
+        )
+        present = counts[edge.a]
+        if present.get(expected, 0) < usual and present[edge.b] > usual_here:
+            yield MisplacedCable(edge, f"switch {expected}", f"switch {edge.b}")
 
 
 def _reverse_edge(edge: Edge) -> Edge:
@@ -295,9 +323,10 @@ def _swap_finding(
 def _lone_finding(fabric: Fabric, kind: FindingKind, cable: MisplacedCable) -> Finding:
     low_port, high_port = fabric.port_name(cable.edge.a_port), fabric.port_name(cable.edge.b_port)
     is_rail = kind is FindingKind.WRONG_RAIL
-    reason = (
-        "other hosts use this port on another rail" if is_rail else "its other links lead elsewhere"
-    )
+    reason = "its other links lead elsewhere"
+    if isinstance(cable.expected, str):
+        whose = "other hosts use" if is_rail else "its peers use"
+        reason = f"{whose} this port on another {'rail' if is_rail else 'switch'}"
     return Finding(
         kind=kind,
         device=high_port.device,

@@ -122,6 +122,8 @@ class UsualPorts:
         self._near = _PortUse()
         self._far_counts: dict[str, Counter[int]] = defaultdict(Counter)
         """The number of cables to each far device, by the name of the near port."""
+        self._far_ports: dict[str, Counter[str]] = defaultdict(Counter)
+        """The number of cables to far ports of each name, by the name of the near port."""
         nears, fars = groups[0], frozenset(groups[1])
         for near in nears:
             for far, near_port, far_port in cables.list_cables(near):
@@ -130,6 +132,7 @@ class UsualPorts:
                     self._far_by_near[near].add(far, far_port)
                     self._near.add(near, near_port)
                     self._far_counts[near_port][far] += 1
+                    self._far_ports[near_port][far_port] += 1
 
     def find_ends(self, near: int, far: int, num: int) -> tuple[Sequence[str], Sequence[str]]:
         """Return the ports of the near and of the far device at which some cables are absent.
@@ -149,6 +152,21 @@ class UsualPorts:
     def find_near_ports(self, near: int, num: int) -> Sequence[str]:
         """Return the ports of a near device that its peers use for any far device."""
         return self._find_free(near, self._near, num)
+
+    def find_parallel_ends(
+        self, near: int, far: int, num: int
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the ports of an absent cable by near devices with cables to other far devices.
+
+        The n-th spines of a pod are cabled to different cores, but at ports of the same names.
+        """
+        own = self._find_free(near, self._near, num)
+        if len(own) != 1:
+            return own, ()
+        counts = self._far_ports[own[0]]
+        port, count = max(counts.items(), key=lambda row: row[1])
+        is_usual = 2 * count > counts.total() and port not in self._linked.list_names(far)
+        return own, [port] if is_usual else ()
 
     def find_far_device(self, port: str) -> int | None:
         """Return the far device to which most cables from near ports of this name lead."""
