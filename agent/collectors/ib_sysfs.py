@@ -51,11 +51,12 @@ def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:
     if not root.exists(_CLASS):
         raise CollectError(f"no {root.root / _CLASS}: is sysfs mounted?")
     parsed = parse_ib_sysfs(dict(_read_files(root)), source=INFINIBAND)
-    unused, bridges = _name_unused(root), _name_bridges(root)
+    unused = _name_unused(root)
+    others = "; ".join(filter(None, (_name_bridges(root), _name_clouds(parsed.cloud_devices))))
     if not parsed.devices and unused:
         raise SourceAbsent(_NO_DEVICE, unused)
     if not parsed.devices:
-        return CollectedFacts(errors=parsed.errors, note=bridges or _NO_DEVICE)
+        return CollectedFacts(errors=parsed.errors, note=others or _NO_DEVICE)
     gpus = find_gpus(root)
     ports = tuple(
         _with_gpu_distance(root, port, gpus) for device in parsed.devices for port in device.ports
@@ -72,7 +73,7 @@ def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:
             for port in _find_hidden(root, parsed.roce_ports, set(rdma_of_net.values()))
         ),
         errors=parsed.errors,
-        note="; ".join(filter(None, (unused, bridges))),
+        note="; ".join(filter(None, (unused, others))),
     )
 
 
@@ -100,6 +101,15 @@ def _name_bridges(root: Sysfs) -> str:
     bridges = list_switch_bridges(root)
     shown = list_some(map(show, bridges), _MAX_SHOWN)
     return f"no ports, but bridges to the NVSwitches of this board: {shown}" if bridges else ""
+
+
+def _name_clouds(devices: Sequence[str]) -> str:
+    shown = list_some(map(show, devices), _MAX_SHOWN)
+    return (
+        f"no cable is shown by {shown}, as in a cloud: use the labels of nodes (--node-labels)"
+        if devices
+        else ""
+    )
 
 
 def _read_files(root: Sysfs) -> Iterator[tuple[str, str]]:

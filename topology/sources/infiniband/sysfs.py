@@ -38,6 +38,9 @@ _PORT_FILE: Final = re.compile(r"ports/([0-9]{1,3})/")
 _LINK_LOCAL_MAC: Final = re.compile(
     r"fe80(?::0000){3}:([0-9a-f]{4}):([0-9a-f]{2})ff:fe([0-9a-f]{2}):([0-9a-f]{4})"
 )
+_NO_LINK_LAYER: Final = frozenset({"Unknown", "Unspecified"})
+"""What the kernel prints for a device that has neither, in `link_layer_show`; the second word is
+that of `ibv_devinfo`."""
 _UNIVERSAL: Final = 0x02
 """The bit of the first byte that differs between a MAC and its interface id."""
 
@@ -63,6 +66,8 @@ class IbSysfs:
     """One host without a name; empty if the node has no HCA."""
     errors: tuple[ParseError, ...] = ()
     roce_ports: tuple[RocePort, ...] = ()
+    cloud_devices: tuple[str, ...] = ()
+    """RDMA devices without a link layer, such as EFA of Amazon: they show no cable."""
 
 
 def parse_ib_sysfs(files: Mapping[str, str], *, source: str = "") -> IbSysfs:
@@ -97,7 +102,8 @@ def parse_ib_sysfs(files: Mapping[str, str], *, source: str = "") -> IbSysfs:
         ids=tuple(sorted(ids)),
         ports=tuple(sorted(ports, key=lambda port: (natural_key(port.name), port.name))),
     )
-    return IbSysfs((host,), tuple(reader.errors), tuple(roce_ports))
+    clouds = tuple(name for name in hcas if reader.is_cloud_device(name))
+    return IbSysfs((host,), tuple(reader.errors), tuple(roce_ports), clouds)
 
 
 class _SysfsParser:
@@ -120,6 +126,13 @@ class _SysfsParser:
             (IdKind.SYSTEM_IMAGE_GUID, self._guid(f"{name}/sys_image_guid")),
         )
         yield from (Id(kind, guid) for kind, guid in guids if guid)
+
+    def is_cloud_device(self, name: str) -> bool:
+        """Return whether a port of the device has no link layer."""
+        return any(
+            self._read_link_layer(name, number) in _NO_LINK_LAYER
+            for number in self._port_numbers(name)
+        )
 
     def ports(self, name: str) -> Iterator[Port]:
         """Yield the InfiniBand ports of one HCA."""
@@ -156,12 +169,17 @@ class _SysfsParser:
     def _port_numbers(self, name: str) -> list[int]:
         return sorted(self._numbers.get(name, ()))
 
+    def _read_link_layer(self, name: str, number: int) -> str:
+        """Return the text. Kernels before 2.6.37 support only InfiniBand and have no file."""
+        return self._files.get(f"{name}/ports/{number}/link_layer", "InfiniBand").strip()
+
     def _link_layer(self, name: str, number: int) -> Medium | None:
-        """Return the medium. Kernels before 2.6.37 support only InfiniBand and have no file."""
-        path = f"{name}/ports/{number}/link_layer"
-        text = self._files.get(path, "InfiniBand").strip()
+        """Return the medium; None if the device has another one or none."""
+        text = self._read_link_layer(name, number)
+        if text in _NO_LINK_LAYER:
+            return None
         if text not in {"InfiniBand", "Ethernet"}:
-            self._error(path, text)
+            self._error(f"{name}/ports/{number}/link_layer", text)
             return None
         return Medium.INFINIBAND if text == "InfiniBand" else Medium.ETHERNET
 

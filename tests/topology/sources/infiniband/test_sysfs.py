@@ -82,6 +82,13 @@ def test_it_returns_a_link_and_its_rate_only_if_it_is_up(
     assert not found.errors
 
 
+@pytest.mark.parametrize("text", ["Unknown\n", "Unspecified\n"])
+def test_it_names_a_device_without_a_link_layer_as_one_of_a_cloud(text: str) -> None:
+    found = parse_ib_sysfs(with_file("mlx5_0/ports/1/link_layer", text))
+    assert (found.cloud_devices, found.errors, found.roce_ports) == (("mlx5_0",), (), ())
+    assert found.devices[0].ports == ()
+
+
 def roce(gid: str, **files: str) -> RocePort:
     tree = with_file("mlx5_0/ports/1/link_layer", "Ethernet\n") | {
         "mlx5_0/ports/1/gids/0": gid,
