@@ -17,6 +17,7 @@ from generator.observe.known_switches import KnownSwitches
 from generator.observe.port_findings import HostPortCache, derive_port_findings
 from generator.observe.unknown_settings import derive_setting_findings, describe_settings
 from generator.observe.unmatched_nodes import derive_unmatched_nodes
+from topology.findings.plane_findings import find_plane_problems
 from topology.identity.id_owners import DeferredOwners, index_id_owners
 from topology.identity.node_names import build_node_names
 from topology.incremental.incremental_tree import (
@@ -191,6 +192,7 @@ def observe_fabric(
     )
     findings: Iterable[Finding] = [
         *memory.list_findings(state),
+        *find_plane_problems(state.split, state.plane),
         *port_findings,
         *inputs.findings,
         *derive_setting_findings(inputs.unknown_settings),

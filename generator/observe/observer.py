@@ -17,7 +17,7 @@ from generator.observe.known_switches import KnownSwitches
 from generator.observe.observation import Observation, ObservationCache, observe_fabric
 from topology.model.errors import ParseError
 from topology.model.fabric import Fabric
-from topology.model.facts import Finding
+from topology.model.facts import Finding, FindingKind
 from topology.model.tree import TopologyTree
 from topology.reports.compact_reports import Report
 from topology.reports.observed_time import is_ahead
@@ -155,7 +155,8 @@ def explain_unknown(observation: Observation | None, plane: str) -> str:
         return "no usable report"
     if plane not in observation.planes:
         return f"no port is in plane {plane}; planes with ports: {', '.join(observation.planes)}"
-    return "no node could be placed"
+    unknown = (row for row in observation.findings if row.kind is FindingKind.PLANE_UNKNOWN)
+    return next((row.message for row in unknown), "no node could be placed")
 
 
 def _count_ahead(reports: Iterable[Report], now: datetime | None) -> int:

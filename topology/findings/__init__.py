@@ -8,6 +8,7 @@ kind_descriptions: the meaning of each kind of finding, and the advice
 lost_switches: switches that are gone
 missing_links: cables that symmetry expects and that are absent
 one_sided_links: links that only one end reports
+plane_findings: networks of which no cable is known, and close choices
 port_cohorts: devices below the same switches, and the ports that they use
 silences: findings that a person silenced until a date
 slow_links: links slower than their peers

@@ -226,6 +226,21 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
             "Toponaut lists at most 20 findings of each output.",
             "Remove the other writer of the object or key, or change `spec.outputs`.",
         ),
+        FindingKind.PLANE_UNKNOWN: KindDescription(
+            "error, warning",
+            "No cable of the network is known, so no node is placed and nothing is written. Slower "
+            "ports that have a cable do not take its place. The finding is a warning if it is "
+            "about some of the nodes or one InfiniBand subnet.",
+            "Get what the finding says is missing: a sweep, LLDP, or cables. If jobs use other "
+            "ports, pass the rules that the finding shows: [planes.md](planes.md).",
+        ),
+        FindingKind.PLANE_DOUBTFUL: KindDescription(
+            "warning, info",
+            "Two groups of ports may be the compute network, and the choice is close. The finding "
+            "is info if the chosen ports are nearer to the GPUs.",
+            "Pass the rules that the finding shows for the right ports, which settles the choice: "
+            "[planes.md](planes.md).",
+        ),
         FindingKind.DOMAIN_TOO_LARGE: KindDescription(
             "error",
             "A domain has more members than a HyperNode can list: an API server stores at most "

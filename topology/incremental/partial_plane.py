@@ -123,7 +123,8 @@ class _FabricCut:
             media=columns.media[ports],
             states=columns.states[ports],
             rates=columns.rates[ports],
-            has_gpu_distance=columns.has_gpu_distance[ports],
+            distances=columns.distances[ports],
+            roce_devices=columns.roce_devices[ports],
             links=links,
         )
         return Fabric(

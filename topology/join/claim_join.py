@@ -37,16 +37,18 @@ from topology.model.claims import (
 from topology.model.fabric import Fabric, FabricDevice, Link
 from topology.model.fabric_columns import (
     KIND_CODES,
+    MEDIUM_CODES,
     Codes,
     FabricColumns,
     Flags,
     Index,
     LinkColumns,
+    Numbers,
     PortNames,
     Rates,
     rate_or_none,
 )
-from topology.model.facts import DeviceKind, Finding, sort_findings
+from topology.model.facts import DeviceKind, Finding, Medium, sort_findings
 from topology.model.ids import Id
 from topology.model.lazy_rows import LazyRows
 
@@ -197,7 +199,8 @@ class PortColumns(NamedTuple):
     media: Codes
     states: Codes
     rates: Rates
-    has_gpu_distance: Flags
+    distances: Codes
+    roce_devices: Numbers
 
 
 def port_columns(table: PortTable) -> PortColumns:
@@ -208,7 +211,10 @@ def port_columns(table: PortTable) -> PortColumns:
         media=table.media,
         states=table.states,
         rates=table.rates,
-        has_gpu_distance=table.has_gpu_distance,
+        distances=table.distances,
+        roce_devices=np.where(
+            table.media == MEDIUM_CODES[Medium.ETHERNET], table.rdma, np.int32(0)
+        ),
     )
 
 

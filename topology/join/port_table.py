@@ -16,26 +16,24 @@ from numpy.typing import NDArray
 from topology.model.errors import show
 from topology.model.fabric import FabricPort
 from topology.model.fabric_columns import (
+    DISTANCE_CODES,
+    DISTANCES,
     MEDIA,
     MEDIUM_CODES,
     STATE_CODES,
     STATES,
     UNKNOWN_RATE,
     Codes,
-    Flags,
     Index,
     NameCodes,
+    Numbers,
     PortNames,
     Rates,
     rate_or_none,
 )
-from topology.model.facts import GpuDistance, Port
+from topology.model.facts import Port
 from topology.model.lazy_rows import LazyRows
 
-_Numbers = NDArray[np.int32]
-
-_DISTANCES: Final[tuple[GpuDistance | None, ...]] = (None, *GpuDistance)
-_DISTANCE_CODES: Final = {distance: code for code, distance in enumerate(_DISTANCES)}
 _FIRMWARE_LLDP_VALUES: Final = (None, False, True)
 _FIRMWARE_LLDP_CODES: Final = {value: code for code, value in enumerate(_FIRMWARE_LLDP_VALUES)}
 
@@ -44,14 +42,14 @@ class PortTable(NamedTuple):
     """The arrays, one entry per port. Text numbers start at 1; 0 means none."""
 
     devices: Index
-    names: _Numbers
+    names: Numbers
     media: Codes
     states: Codes
     rates: Rates
-    rdma: _Numbers
+    rdma: Numbers
     distances: Codes
     firmware_lldp: Codes
-    subnets: _Numbers
+    subnets: Numbers
     texts: tuple[str, ...]
     """Distinct texts."""
 
@@ -64,12 +62,6 @@ class PortTable(NamedTuple):
     def size(self) -> int:
         """The number of ports."""
         return len(self.devices)
-
-    @property
-    def has_gpu_distance(self) -> Flags:
-        """One flag per port: whether its distance to a GPU is known."""
-        is_known: Flags = self.distances > 0
-        return is_known
 
     def rows(self) -> LazyRows[FabricPort]:
         """Return the ports as rows that are built on demand."""
@@ -104,7 +96,7 @@ class PortTable(NamedTuple):
                 STATES[state],
                 rate_or_none(bps),
                 texts[rdma - 1] if rdma else None,
-                _DISTANCES[distance],
+                DISTANCES[distance],
                 _FIRMWARE_LLDP_VALUES[firmware_lldp],
                 texts[subnet - 1] if subnet else None,
             )
@@ -134,7 +126,7 @@ def encode_port(port: Port | FabricPort) -> PortCodes:
         MEDIUM_CODES[port.medium],
         STATE_CODES[port.state],
         UNKNOWN_RATE if port.rate_bps is None else port.rate_bps,
-        _DISTANCE_CODES[port.gpu_distance],
+        DISTANCE_CODES[port.gpu_distance],
         _FIRMWARE_LLDP_CODES[port.firmware_lldp],
     )
 

@@ -300,7 +300,8 @@ def _assemble_fabric(
         media=np.full(len(far) + num_added, MEDIUM_CODES[Medium.INFINIBAND], np.uint8),
         states=np.append(np.where(is_up, up, down), [unknown] * num_added).astype(np.uint8),
         rates=np.append(own_rates, [UNKNOWN_RATE] * num_added).astype(np.int64),
-        has_gpu_distance=np.zeros(len(far) + num_added, np.bool_),
+        distances=np.zeros(len(far) + num_added, np.uint8),
+        roce_devices=np.zeros(len(far) + num_added, np.int32),
         links=_pair_links(far, own_rates, len(far) + num_added),
         has_shared_image=_find_shared_images(sweep, ports.device_of_node, len(joined.devices)),
     )

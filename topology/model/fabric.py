@@ -14,11 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from topology.model.fabric_columns import (
+    DISTANCE_CODES,
     KIND_CODES,
     MEDIUM_CODES,
     STATE_CODES,
     FabricColumns,
     LinkColumns,
+    Numbers,
+    code_names,
     rate_column,
 )
 from topology.model.facts import DeviceKind, Finding, GpuDistance, Medium, PortName, PortState
@@ -109,9 +112,8 @@ def columns_of(fabric: Fabric) -> FabricColumns:
         media=np.array([MEDIUM_CODES[port.medium] for port in fabric.ports], np.uint8),
         states=np.array([STATE_CODES[port.state] for port in fabric.ports], np.uint8),
         rates=rate_column([port.rate_bps for port in fabric.ports]),
-        has_gpu_distance=np.array(
-            [port.gpu_distance is not None for port in fabric.ports], np.bool_
-        ),
+        distances=np.array([DISTANCE_CODES[port.gpu_distance] for port in fabric.ports], np.uint8),
+        roce_devices=_number_roce_devices(fabric.ports),
         links=LinkColumns(
             a=np.array([link.a for link in fabric.links], np.intp),
             b=np.array([link.b for link in fabric.links], np.intp),
@@ -120,3 +122,11 @@ def columns_of(fabric: Fabric) -> FabricColumns:
             rates=rate_column([link.rate_bps for link in fabric.links]),
         ),
     )
+
+
+def _number_roce_devices(ports: Sequence[FabricPort]) -> Numbers:
+    """Return a number for each name of an Ethernet port's RDMA device, 0 for none."""
+    names = [port.rdma_device if port.medium is Medium.ETHERNET else None for port in ports]
+    has_device = np.array([name is not None for name in names], np.bool_)
+    codes = code_names(name or "" for name in names).codes
+    return np.where(has_device, codes + 1, 0).astype(np.int32)

@@ -12,20 +12,23 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.model.facts import DeviceKind, Medium, PortState
+from topology.model.facts import DeviceKind, GpuDistance, Medium, PortState
 from topology.model.lazy_rows import LazyRows, rows_at
 
 Index: TypeAlias = NDArray[np.intp]
 Codes: TypeAlias = NDArray[np.uint8]
 Flags: TypeAlias = NDArray[np.bool_]
 Rates: TypeAlias = NDArray[np.int64]
+Numbers: TypeAlias = NDArray[np.int32]
 
 KINDS: Final = tuple(DeviceKind)
 MEDIA: Final = tuple(Medium)
 STATES: Final = tuple(PortState)
+DISTANCES: Final[tuple[GpuDistance | None, ...]] = (None, *GpuDistance)
 KIND_CODES: Final = {kind: code for code, kind in enumerate(KINDS)}
 MEDIUM_CODES: Final = {medium: code for code, medium in enumerate(MEDIA)}
 STATE_CODES: Final = {state: code for code, state in enumerate(STATES)}
+DISTANCE_CODES: Final = {distance: code for code, distance in enumerate(DISTANCES)}
 UNKNOWN_RATE: Final = -1
 
 
@@ -71,22 +74,24 @@ class PortNames(LazyRows[str]):
 
 
 class FabricColumns(NamedTuple):
-    """The arrays of a fabric; codes are indices into KINDS, MEDIA and STATES."""
+    """The arrays of a fabric; codes are indices into KINDS, MEDIA, STATES and DISTANCES."""
 
     names: Sequence[str]
     """Per device, as are the next two columns."""
     nodes: Sequence[str | None]
     kinds: Codes
     port_devices: Index
-    """Per port, as are the next five columns."""
+    """Per port, as are the next six columns."""
     port_names: Sequence[str]
     """`PortNames` in large fabrics; see `name_codes`."""
     media: Codes
     states: Codes
     rates: Rates
     """Bits per second; UNKNOWN_RATE if unknown."""
-    has_gpu_distance: Flags
-    """Whether the port's distance to a GPU is known."""
+    distances: Codes
+    """The distance to the nearest GPU; 0 if unknown."""
+    roce_devices: Numbers
+    """A number for the name of an Ethernet port's RDMA device; 0 if none is known."""
     links: LinkColumns
     has_shared_image: Flags | None = None
     """Per device, whether another device has the same system image GUID; None if not computed."""

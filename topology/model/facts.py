@@ -184,6 +184,8 @@ class FindingKind(StrEnum):
     CUT_INPUT = "cut-input"
     DOMAIN_TOO_LARGE = "domain-too-large"
     OUTPUT_REFUSED = "output-refused"
+    PLANE_UNKNOWN = "plane-unknown"
+    PLANE_DOUBTFUL = "plane-doubtful"
 
 
 class Severity(StrEnum):

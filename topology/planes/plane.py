@@ -24,11 +24,12 @@ from topology.planes.cables import (
     ports_of_hosts,
     subnets_by_switch,
 )
+from topology.planes.compute_choice import ComputeChoice
 from topology.planes.default_policy import (
+    assign_by_choice,
     assign_by_switch_names,
     assign_by_switch_use,
-    assign_hosts,
-    has_plane_names,
+    choose_planes,
     plane_in_name,
 )
 from topology.planes.policy import (
@@ -72,6 +73,9 @@ class PlaneSplit:
     """The plane of each host port that has one, by port."""
     plane_by_switch_name: Mapping[int, str]
     """By switch: the plane in its name; empty if switch names are not used."""
+    choices: tuple[ComputeChoice, ...]
+    """How the default policy chose the compute ports, one entry per machine type; empty if a policy
+    names the compute plane."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -136,50 +140,49 @@ def select_compute_plane(fabric: Fabric) -> Plane:
     return split_planes(fabric).plane(COMPUTE)
 
 
-def split_planes(fabric: Fabric, policies: Sequence[PlanePolicy] = ()) -> PlaneSplit:
+def split_planes(
+    fabric: Fabric, policies: Sequence[PlanePolicy] = (), *, cables: Cables | None = None
+) -> PlaneSplit:
     """Split a fabric into its networks. Cost: O(ports + links).
 
     Args:
         fabric: all devices and links.
         policies: checked in their order; a port that matches none is assigned by the default
             policy, but never to a plane that a policy names.
+        cables: those of the fabric, if they are already known.
     """
-    cables = find_cables(fabric)
+    cables, columns = cables or find_cables(fabric), columns_of(fabric)
     defined = {policy.name for policy in policies}
     port_planes = PortPlanes(len(fabric.ports))
     port_planes.put_each(_assign_by_policy(fabric, cables, policies) if policies else ())
     plane_of_switch = _find_named_planes(fabric, cables, defined)
-    ends = cables.host_edges.columns
-    linked = ends.a_port[~port_planes.is_assigned()[ends.a_port]]
+    open_ports = _find_open_ports(cables, port_planes)
     by_name = (
-        _assign_by_names(fabric, cables, port_planes, plane_of_switch) if plane_of_switch else {}
+        assign_by_switch_names(columns, cables, open_ports, plane_of_switch)
+        if plane_of_switch
+        else []
     )
-    port_planes.put_each(by_name.items())
-    unassigned_ports = cables.host_ports[~port_planes.is_assigned()[cables.host_ports]]
-    for port_plane, ports in assign_hosts(fabric, cables, unassigned_ports, linked):
+    for port_plane, ports in by_name:
+        port_planes.put(port_plane, ports)
+    choices = choose_planes(columns, cables, _find_open_ports(cables, port_planes))
+    for choice in choices:
+        for port_plane, ports in assign_by_choice(choice):
+            if port_plane.plane not in defined:
+                port_planes.put(port_plane, ports)
+    for port_plane, ports in assign_by_switch_use(cables, port_planes):
         if port_plane.plane not in defined:
             port_planes.put(port_plane, ports)
-    by_switch_use = assign_by_switch_use(cables.host_edges, port_planes)
-    port_planes.put_each(row for row in by_switch_use.items() if row[1].plane not in defined)
-    return PlaneSplit(fabric, cables, port_planes, plane_of_switch if by_name else {})
-
-
-def _assign_by_names(
-    fabric: Fabric, cables: Cables, port_planes: PortPlanes, plane_of_switch: Mapping[int, str]
-) -> Mapping[int, PortPlane]:
-    """Return the planes of ports that no policy matches, by the names of their switches."""
-    ends = cables.host_edges.columns
-    links = zip(ends.a_port.tolist(), ends.b.tolist(), strict=True)
-    plane_by_port = {
-        port: plane_of_switch.get(switch) for port, switch in links if port not in port_planes
-    }
-    host_by_port = dict(zip(ends.a_port.tolist(), ends.a.tolist(), strict=True))
-    if not has_plane_names(plane_by_port, host_by_port):
-        return {}
-    unassigned_ports = cables.host_ports[~port_planes.is_assigned()[cables.host_ports]]
-    return assign_by_switch_names(
-        ports_of_hosts(fabric, cables, unassigned_ports).values(), plane_by_port
+    return PlaneSplit(
+        fabric,
+        cables,
+        port_planes,
+        plane_of_switch if by_name else {},
+        () if COMPUTE in defined else tuple(choices),
     )
+
+
+def _find_open_ports(cables: Cables, port_planes: PortPlanes) -> Index:
+    return cables.host_ports[~port_planes.is_assigned()[cables.host_ports]]
 
 
 def _find_named_planes(fabric: Fabric, cables: Cables, defined: Collection[str]) -> dict[int, str]:

@@ -38,7 +38,9 @@ class PlaneReason(StrEnum):
     NEAREST = "nearest to a GPU"
     RDMA = "InfiniBand or RDMA"
     FAST = "as fast as the node's ports get"
-    FARTHER = "fast, but farther from GPUs, of another medium or without RDMA"
+    SAME_SWITCHES = "on the same switches as the compute ports"
+    OTHER_SWITCHES = "as fast as the compute ports, but on other switches on every host"
+    FARTHER = "fast, but farther from GPUs, slower, of another medium or without RDMA"
     SLOW = "slower than a quarter of the node's fastest, and without RDMA"
 
 

@@ -47,6 +47,16 @@ class PortPlanes(Mapping[int, PortPlane]):
         renumbered._codes[numbers[remaining]] = self._codes[remaining]
         return renumbered
 
+    @property
+    def codes(self) -> Index:
+        """One entry per port of the fabric: the index of its plane in `kinds`, -1 for none."""
+        return self._codes.astype(np.intp)
+
+    @property
+    def kinds(self) -> tuple[PortPlane, ...]:
+        """The planes and reasons that ports may have."""
+        return tuple(self._kinds)
+
     def planes(self) -> set[str]:
         """Return the planes that have ports."""
         used = np.bincount(self._codes[self.is_assigned()], minlength=len(self._kinds)).tolist()
@@ -71,7 +81,7 @@ class PortPlanes(Mapping[int, PortPlane]):
         code: int = self._codes.item(port)
         if code == _NONE:
             raise KeyError(port)
-        return tuple(self._kinds)[code]
+        return self.kinds[code]
 
     def __iter__(self) -> Iterator[int]:
         """Yield the ports that are in any plane."""

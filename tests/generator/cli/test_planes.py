@@ -13,15 +13,17 @@ import pytest
 import yaml
 
 from generator.cli.exit_codes import ExitCode
+from generator.objects.fabric import ConditionType
 from generator.objects.plane_config import PlaneChoice, parse_planes, read_planes
 from generator.placement.cluster.snapshot import Snapshot
+from generator.reconcile.result import RoundOutcome
 from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.store.directory import DirectoryStore, read_hypernodes
 from generator.store.watched_directory import WatchedDirectory
 from tests.generator.scenes import RAILS, Scene, run
-from tests.topology.networks import infiniband, linked, rdma, with_ports
+from tests.topology.networks import infiniband, linked, near, rdma, with_ports
 from topology.model.errors import ConfigError
-from topology.model.facts import GpuDistance, Medium
+from topology.model.facts import GpuDistance, Medium, Port, PortState
 from topology.planes.policy import PlanePolicy, PortRule
 from topology.reports.neighbor_report import build_report
 
@@ -171,6 +173,32 @@ def test_it_serves_the_chosen_network(reports: Path, policies: Path) -> None:
     (snapshot,) = snapshots
     assert snapshot.tree.plane == "storage"
     assert len(read_hypernodes(reports.parent / "hypernodes").hypernodes) == 1
+
+
+def test_it_writes_nothing_while_no_cable_of_the_compute_network_is_known(tmp_path: Path) -> None:
+    """The front network has cables, and would give a tree of its own."""
+    store = DirectoryStore(tmp_path)
+    for number, host in enumerate(HOSTS):
+        unswept = infiniband(Port("mlx5_0/1", state=PortState.UP), "fe80000000000000")
+        ports = [near(unswept), rdma(linked("ens1", f"front{number // 4}", 200))]
+        store.write_report(build_report(with_ports(host, ports).device, name=host))
+    outcomes: list[RoundOutcome] = []
+    rounds = ReconcileLoop(
+        WatchedDirectory(tmp_path),
+        LoopConfig(
+            period=timedelta(minutes=1),
+            now=lambda: datetime(2026, 7, 1, tzinfo=UTC),
+            round_listeners=(outcomes.append,),
+        ),
+        publish=lambda *_: pytest.fail("no tree is known"),
+    )
+    rounds.tick()
+    conditions = {row.type: row for row in outcomes[0].conditions}
+    assert not (tmp_path / "hypernodes").exists()
+    assert conditions[ConditionType.READY].status == "False"
+    assert "No sweep of subnet fe80000000000000 counts" in conditions[ConditionType.READY].message
+    degraded = conditions[ConditionType.DEGRADED]
+    assert (degraded.status, degraded.reason) == ("True", "FindingsStand")
 
 
 def test_it_starts_no_server_with_an_invalid_file_of_planes(reports: Path, tmp_path: Path) -> None:

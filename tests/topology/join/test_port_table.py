@@ -43,7 +43,6 @@ def test_it_returns_the_rows_with_a_span_replaced(
         expected[slice(*span)] = new_ports
     assert table.rows() == tuple(expected)
     assert table.port_names() == tuple(port.name for port in expected)
-    assert table.has_gpu_distance.tolist() == [port.gpu_distance is not None for port in expected]
 
 
 @given(ROWS)

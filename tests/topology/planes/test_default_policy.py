@@ -49,8 +49,16 @@ C, S, M = COMPUTE, STORAGE, MANAGEMENT
                 *(rdma(linked(f"a{k}", f"l{k}", 200)) for k in range(4)),
                 infiniband(linked("b", "s1")),
             ],
-            [C, C, C, C, S],
-            id="RoCE if it is faster than InfiniBand",
+            [S, S, S, S, C],
+            id="InfiniBand if it has at least a quarter of the rate of RoCE",
+        ),
+        pytest.param(
+            [
+                *(rdma(linked(f"a{k}", f"l{k}")) for k in range(5)),
+                infiniband(linked("b", "s1")),
+            ],
+            [C, C, C, C, C, S],
+            id="RoCE if InfiniBand has less than a quarter of its rate",
         ),
         pytest.param(
             [infiniband(linked("a", "l1", 200)), rdma(linked("b", "s1", 200))],
@@ -198,4 +206,4 @@ def test_it_assigns_a_plain_host_to_compute_if(others: list[Port]) -> None:
 def test_it_keeps_different_planes_of_one_hosts_ports_on_a_shared_switch() -> None:
     ports = [infiniband(linked("a", "leaf1")), rdma(linked("b", "sw7")), rdma(linked("c", "sw7"))]
     split = split_of({f"h{k}": [*ports, linked("d", "leaf1", 1)] for k in range(4)})
-    assert planes_of_ports(split, "h1") == {"a": S, "b": C, "c": C, "d": M}
+    assert planes_of_ports(split, "h1") == {"a": C, "b": S, "c": S, "d": M}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import click
+import numpy as np
 
 from generator.cli.exit_codes import exit_with_problems, exit_without_data
 from generator.cli.observation import check_plane
@@ -14,10 +15,13 @@ from generator.cli.output import open_progress, print_document, render_table, sh
 from generator.cli.source_values import parse_sources
 from generator.ingest.sources import NO_SOURCE_MESSAGE, read_inputs
 from topology.join.fabric_join import build_fabric
+from topology.model.errors import list_some, show
 from topology.model.fabric import Fabric
 from topology.model.ids import natural_key
+from topology.planes.compute_choice import ComputeChoice, describe_slots
+from topology.planes.machine_types import NO_SWITCH, MachineType
 from topology.planes.plane import Plane, PlaneSplit, split_planes
-from topology.planes.policy import PlaneReason, PortPlane
+from topology.planes.policy import COMPUTE, PlaneReason, PortPlane
 
 _HEADER: Final = ("PLANE", "REASON", "HOSTS", "PORTS", "LINKED", "LEAVES", "NAMES")
 _MAX_NAMES_SHOWN: Final = 4
@@ -33,7 +37,14 @@ class _PlaneRow(NamedTuple):
     """(switch, switch port) by linked host port; all are indexes of the fabric."""
 
 
-def run(ctx: click.Context, /, output: str, **options: Any) -> None:  # noqa: ANN401 - click's
+def run(
+    ctx: click.Context,
+    /,
+    output: str,
+    *,
+    explain: bool,
+    **options: Any,  # noqa: ANN401 - click's
+) -> None:
     """Run `toponaut planes` with the values of its options."""
     sources = parse_sources(options)
     if sources.is_empty:
@@ -49,8 +60,14 @@ def run(ctx: click.Context, /, output: str, **options: Any) -> None:  # noqa: AN
         split = split_planes(fabric, inputs.planes.policies)
     check_plane(inputs.planes.plane_name, split.names)
     rows = [_build_row(split, name) for name in split.names if sources.plane in {None, name}]
+    choices = [_render_choice(fabric, choice) for choice in split.choices] if explain else []
     document = [_render(fabric, row) for row in rows]
-    print_document(document, output, text=lambda: _render_text(fabric, rows))
+    for row in document:
+        if explain and row["name"] == COMPUTE:
+            row["choices"] = choices
+    print_document(
+        document, output, text=lambda: _render_text(fabric, rows, choices, has_choices=explain)
+    )
     exit_with_problems(ctx, inputs.problems)
 
 
@@ -83,9 +100,57 @@ def _render_port(fabric: Fabric, row: _PlaneRow, port: int, share: PortPlane) ->
     }
 
 
-def _render_text(fabric: Fabric, rows: list[_PlaneRow]) -> str:
+def _render_choice(fabric: Fabric, choice: ComputeChoice) -> dict[str, Any]:
+    """Return as JSON why the compute ports of a machine type were chosen."""
+    machine = choice.machine
+    rival = sorted(choice.rival.columns) if choice.rival else []
+    hosts = dict.fromkeys(fabric.ports[port].device for port in machine.numbers.tolist())
+    return {
+        "hosts": [fabric.devices[host].name for host in hosts],
+        "chosen": _render_slots(fabric, machine, sorted(choice.columns)),
+        "next": _render_slots(fabric, machine, rival) if rival else None,
+        "because": choice.reason,
+        "close": choice.doubt,
+    }
+
+
+def _render_slots(fabric: Fabric, machine: MachineType, columns: list[int]) -> dict[str, Any]:
+    switches = machine.switches[:, columns]
+    linked = switches[switches != NO_SWITCH]
+    names = {fabric.devices[switch].name for switch in np.unique(linked).tolist()}
+    return {
+        "ports": [machine.slots[column].name for column in columns],
+        "description": describe_slots(machine, columns),
+        "cables": len(linked),
+        "switches": sorted(names, key=natural_key),
+    }
+
+
+def _render_text(
+    fabric: Fabric, rows: list[_PlaneRow], choices: list[dict[str, Any]], *, has_choices: bool
+) -> str:
     cells = [line for row in rows for line in _render_lines(fabric, row)]
-    return render_table(_HEADER, cells) if cells else "no host ports found"
+    table = render_table(_HEADER, cells) if cells else "no host ports found"
+    if not has_choices:
+        return table
+    blocks = ["\n".join(_explain_choice(choice)) for choice in choices]
+    return "\n\n".join([table, *(blocks or ["rules of --planes assign the compute network"])])
+
+
+def _explain_choice(choice: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines about one machine type."""
+    hosts = list_some(map(show, choice["hosts"]), _MAX_NAMES_SHOWN)
+    yield f"{len(choice['hosts'])} hosts of one machine type: {hosts}"
+    for label in ("chosen", "next"):
+        slots = choice[label]
+        if slots:
+            switches = list_some(map(show, slots["switches"]), _MAX_NAMES_SHOWN)
+            to = f"{slots['cables']} cables, to {switches}" if slots["cables"] else "no known cable"
+            yield f"  {label}: {slots['description']}: {to}"
+    if choice["because"]:
+        yield f"  the chosen ports go first because {choice['because']}"
+    if choice["close"]:
+        yield f"  the choice is close, because {choice['close']}"
 
 
 def _render_lines(fabric: Fabric, row: _PlaneRow) -> Iterator[tuple[str, ...]]:

@@ -12,13 +12,19 @@ from generator.cli.options.source import source_options
 
 @click.command(name="planes")
 @source_options
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Show for each machine type why its compute ports were chosen, and the next candidate.",
+)
 @output_option
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
     """Print the networks, the host ports in each, and why they are there.
 
     The tree describes the compute network, unless you choose another with --plane. If ports are
-    in the wrong network, write rules to a file and pass it with --planes.
+    in the wrong network, write rules to a file and pass it with --planes. --explain shows what
+    was compared.
     """
     from generator.cli.commands.fabric.planes import run
 
