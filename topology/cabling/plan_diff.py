@@ -279,8 +279,10 @@ def _mark_unobservable(
     So is one whose ends do not report and whose ports hold no other cable, and one whose cable may
     be in the planned port under another name: of the same number, of another scheme, or none.
     """
-    kinds = ports.find_kinds(resolved.cable_by_port)
-    for pair, cable in list(resolved.cables.items()):
+    others = [pair for pair in resolved.cables if observed.peer_by_port.get(pair[0]) != pair[1]]
+    kinds = ports.find_kinds(resolved.cable_by_port) if others else {}
+    for pair in others:
+        cable = resolved.cables[pair]
         renamed = [
             found
             for port, peer in (pair, pair[::-1])

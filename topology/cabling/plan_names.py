@@ -20,6 +20,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
+from functools import cached_property
 from typing import Final, TypeVar
 
 from topology.model.cabling_plan import PlannedCable
@@ -62,6 +63,7 @@ class PlanPorts:
         self.devices = {port_number: port.device for port_number, port in enumerate(fabric.ports)}
         """By port number: the device."""
         self._fabric = fabric
+        self._cables = cables
         self._with_ports = {port.device for port in fabric.ports}
         self._device_by_full_name: dict[str, int] = {}
         self._device_by_short_name: dict[str, int] = {}
@@ -69,10 +71,6 @@ class PlanPorts:
         """By short name: the domains that the plan gives it; most plans give none."""
         self._port_by_name: dict[tuple[int, str], int] = {}
         self._port_by_loose_name: dict[tuple[int, str], int] = {}
-        self._ports_by_number: dict[tuple[int, str], list[tuple[int, SpelledName]]] = {}
-        """By device and number in their names: Ethernet ports."""
-        self._kinds: dict[int, set[Words]] = defaultdict(set)
-        """By device: the letters in the names of its Ethernet ports."""
         self._plan_only_ports: dict[tuple[int, str], int] = {}
         self._other_names: dict[str, int | UnknownReason] = {}
         self._index_devices()
@@ -82,11 +80,30 @@ class PlanPorts:
             short = short_name(full)
             if full != short:
                 self._domains.setdefault(short, set()).add(full.removeprefix(short))
-        self._planned = {
-            (self.name_key(end.device), _loose_form(end.port))
-            for cable in cables
-            for end in cable.ends
-        }
+
+    @cached_property
+    def _planned(self) -> set[tuple[str, str]]:
+        """The ports in the plan, as the key of the device and the loose form of the name."""
+        ends = (end for cable in self._cables for end in cable.ends)
+        return {(self.name_key(end.device), _loose_form(end.port)) for end in ends}
+
+    @cached_property
+    def _ports_by_number(self) -> dict[tuple[int, str], list[tuple[int, SpelledName]]]:
+        """By device and number in their names: Ethernet ports."""
+        ports: dict[tuple[int, str], list[tuple[int, SpelledName]]] = defaultdict(list)
+        for port_number, port in enumerate(self._fabric.ports):
+            spelled = spell_port_name(port.name) if port.medium is Medium.ETHERNET else None
+            if spelled is not None:
+                ports[port.device, spelled.number].append((port_number, spelled))
+        return dict(ports)
+
+    @cached_property
+    def _kinds(self) -> dict[int, set[Words]]:
+        """By device: the letters in the names of its Ethernet ports."""
+        kinds: dict[int, set[Words]] = defaultdict(set)
+        for (device, _), found in self._ports_by_number.items():
+            kinds[device].update(spelled.words for _, spelled in found)
+        return kinds
 
     def _index_devices(self) -> None:
         for device_number in range(len(self._fabric.devices)):
@@ -106,11 +123,6 @@ class PlanPorts:
             _add_unique(self._port_by_name, (port.device, port.name), port_number)
             for form in {_loose_form(port.name, port), _rdma_device(port)} - {""}:
                 _add_unique(self._port_by_loose_name, (port.device, form), port_number)
-            spelled = spell_port_name(port.name) if port.medium is Medium.ETHERNET else None
-            if spelled is not None:
-                same_number = self._ports_by_number.setdefault((port.device, spelled.number), [])
-                same_number.append((port_number, spelled))
-                self._kinds[port.device].add(spelled.words)
 
     def name_key(self, name: str) -> str:
         """Return the form of a name that all spellings of one planned device share."""

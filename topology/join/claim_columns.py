@@ -62,12 +62,13 @@ class ClaimColumns:
     def free_texts(self) -> dict[int, str]:
         """Return the descriptions of HCAs in sweeps that are not of the usual form, by claim."""
         rows = enumerate(zip(self.table.claims, self.table.facts, strict=True))
+        wordy = set(filter(has_words, {facts.name for facts in self.table.facts}))
         texts = {
             number: self._description(number)
             for number, (claim, facts) in rows
             if claim.origin is Origin.SWEEP
             and facts.kind is DeviceKind.HOST
-            and (has_words(facts.name) or not _has_label(facts))
+            and (facts.name in wordy or not _has_label(facts))
         }
         return {number: text for number, text in texts.items() if has_words(text)}
 

@@ -209,10 +209,11 @@ def _find_free_texts(
 ) -> dict[int, str]:
     """Return the descriptions of CAs that are not of the usual form, by node."""
     has_label = (labels.codes > 0).tolist()
+    wordy = set(filter(has_words, set(names)))
     nodes = (
         node
         for node in np.flatnonzero(is_host).tolist()
-        if not has_label[node] or has_words(names[node])
+        if not has_label[node] or names[node] in wordy
     )
     texts = {node: sweep.description(node) for node in nodes}
     return {node: text for node, text in texts.items() if has_words(text)}
