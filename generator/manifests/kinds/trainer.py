@@ -108,6 +108,7 @@ def _parse_step(row: Field, trainer: Field, policy: Field) -> list[PodSet]:
     nodes = trainer.get("numNodes").optional_integer(minimum=1)
     if policy.get("mpi").exists and name == "node" and nodes is not None:
         count = max(nodes - is_launcher_node, 1)
+        _note_replaced(row.get("replicas"), job.get("parallelism"), job.get("completions"))
     elif step == "trainer":
         default = policy.get("numNodes").integer(1, minimum=1)
         count = default if nodes is None or policy.get("mpi").exists else nodes
