@@ -19,6 +19,7 @@ _MAX_PROGRAM_BYTES: Final = 1 << 20
 """About 10,000 instructions. Compiling takes time and memory in proportion."""
 _MAX_MATCH_BYTES: Final = 8 << 20
 """With less memory, RE2 remembers no states, and some patterns take a hundred times as long."""
+_TOO_LARGE: Final = "pattern too large"
 _ESCAPE: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.", re.DOTALL)
 _ANY_BYTE: Final = r"\C"
 """RE2 reads it, and Go refuses it."""
@@ -38,7 +39,7 @@ class GoPattern:
             PatternError: Go refuses it, or it is larger than any list of names needs.
         """
         if len(pattern) > MAX_PATTERN:
-            raise PatternError(f"longer than {MAX_PATTERN} characters")
+            raise PatternError(f"is not matched: it is longer than {MAX_PATTERN} characters")
         if _ANY_BYTE in _ESCAPE.findall(pattern):
             raise PatternError(f"invalid escape sequence: {_ANY_BYTE}")
         _compile(pattern, _MAX_PROGRAM_BYTES)
@@ -73,7 +74,10 @@ def _compile(pattern: str, max_bytes: int) -> re2._Regexp:
 def _describe(error: Exception) -> str:
     """Return the reason of RE2, which is given as bytes."""
     reason = error.args[0]
-    return reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+    text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+    if text.startswith(_TOO_LARGE):  # Go allows more
+        return f"is not matched: its program is larger than {_MAX_PROGRAM_BYTES} bytes"
+    return text
 
 
 def _encode(text: str) -> bytes:

@@ -113,6 +113,12 @@ def test_patterns_of_others_cost_a_round_nothing() -> None:
     assert (parsed.num_inexact_members, len(parsed.selectors)) == (2000, 2000)
 
 
+@pytest.mark.parametrize("pattern", [r"(?i)(\pL{1,20}){20}", "a" * 5000], ids=["program", "text"])
+def test_it_says_that_a_large_pattern_is_its_own_limit(pattern: str) -> None:
+    with pytest.raises(PatternError, match=r"^is not matched: its? .*(bytes|characters)$"):
+        GoPattern(pattern)
+
+
 def test_it_remembers_no_pattern() -> None:
     compiled = GoPattern("^node")
     for at in range(200):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -83,6 +84,43 @@ def test_an_approval_does_not_outlive_the_plan(
     assert hold(day) == plan, "the same plan for another reason is held"
     day.tick()
     assert day.files() == before
+
+
+def _pause(day: Day) -> None:
+    day.want(paused=True)
+
+
+def _run_dry(day: Day) -> None:
+    day.restart(WriteSettings(is_dry_run=True))
+
+
+def _remove_outputs(day: Day) -> None:
+    day.want(outputs=[])
+
+
+@pytest.mark.parametrize(
+    "stop",
+    [
+        pytest.param(_pause, id="paused"),
+        pytest.param(_run_dry, id="run dry"),
+        pytest.param(_remove_outputs, id="without outputs"),
+    ],
+)
+def test_an_approval_does_not_outlive_the_plan_while_writing_is(
+    day: Day, stop: Callable[[Day], None]
+) -> None:
+    evidence = Evidence(day)
+    plan = hold(day)
+    stop(day)
+    approve_by_hand(day, plan)
+    evidence.restore()
+    assert find_approval(day) == ""
+    day.want()
+    day.restart()
+    day.tick()
+    assert hold(day) == plan
+    day.tick()
+    assert len(day.placed()) == 32
 
 
 def test_an_approval_waits_while_nothing_is_known(day: Day) -> None:
