@@ -94,6 +94,8 @@ class HyperNodeWriter:
         """The verdict on the held plan."""
         self._is_judged = False
         """Whether this round judged a plan."""
+        self._void_approval = ""
+        """An approval that ended and could not be removed; it counts no more."""
         self.last_result = WriteResult()
         """The writes of the last round."""
         self._num_failures = 0
@@ -306,13 +308,20 @@ class HyperNodeWriter:
         """
         approved = self.policy.approved_plan
         is_planned = bool(request.actions) and self.policy.is_approved(hash_plan(request.actions))
-        if not approved or is_planned:
+        if not approved or (is_planned and approved != self._void_approval):
+            self._void_approval = ""
             return
+        is_new, self._void_approval = approved != self._void_approval, approved
         self.policy = self.policy._replace(approved_plan="")
         if self._settings.is_leader():
-            with suppress(TopologyError):  # the next round tries again
+            fields = {"plan": approved, "why": _NOT_HELD}
+            try:
                 self._store.consume_approval(approved)
-                log.warning("approval removed", extra={"plan": approved, "why": _NOT_HELD})
+                self._void_approval = ""
+                log.warning("approval removed", extra=fields)
+            except TopologyError as error:  # the next round tries again
+                if is_new:
+                    log.warning("approval not removed", extra={**fields, "error": str(error)})
 
     def _clear_hold(self) -> None:
         self._is_judged = True

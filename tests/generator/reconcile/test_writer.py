@@ -86,6 +86,30 @@ def test_an_approval_does_not_outlive_the_plan(
     assert day.files() == before
 
 
+def test_an_approval_that_ended_does_not_count_while_it_cannot_be_removed(
+    day: Day, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    before, evidence = day.files(), Evidence(day)
+    plan = hold(day)
+    approve_by_hand(day, plan)
+
+    def refuse(_store: DirectoryStore, _plan: str) -> bool:
+        raise KubeUnavailable("not now", status=503)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DirectoryStore, "consume_approval", refuse)
+        evidence.restore()
+        for _ in range(3):
+            assert hold(day) == plan
+        assert find_approval(day) == plan
+    assert caplog.messages.count("approval not removed") == 1
+    day.tick()
+    assert (day.files(), find_approval(day)) == (before, "")
+    approve_by_hand(day, plan)
+    day.tick()
+    assert len(day.placed()) == 16, "a new approval counts"
+
+
 def _pause(day: Day) -> None:
     day.want(paused=True)
 
