@@ -358,8 +358,7 @@ def _call_stream(
     try:
         with set_caller(name):
             answers: Iterable[object] = method.behavior(request, context)
-        for answer in answers:
-            serialized = method.serialize(answer)
+        for serialized in map(method.serialize, answers):
             yield (
                 _build_size_failure(serialized)
                 if len(serialized) > MAX_MESSAGE_BYTES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from threading import Event
 from typing import Final, TypeVar
@@ -40,6 +40,7 @@ from generator.rpc.messages.answers import (
     encode_placement,
 )
 from generator.rpc.messages.pages import (
+    STREAM_PART_BYTES,
     fill_page,
     parse_page_size,
     parse_token,
@@ -195,7 +196,7 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
                 )
                 left_s -= self._clock() - started_s
             render = encode_placement if message.explain else encode_brief_placement
-            yield from _split_batch_response([render(placement) for placement in batch.placements])
+            yield from _split_batch_response(map(render, batch.placements))
 
     def Candidates(  # noqa: N802 - gRPC's
         self, request: pb.CandidatesRequest, context: grpc.ServicerContext
@@ -389,10 +390,13 @@ def _classify_failure(error: BaseException) -> QueryResult:
     return _RESULT_BY_FAILURE.get(error.failure.kind, QueryResult.REFUSED)
 
 
-def _split_batch_response(placements: Sequence[pb.Placement]) -> Iterator[pb.PlaceBatchResponse]:
-    pages = list(split_pages(placements, MAX_BATCH_SPECS)) or [[]]
-    for number, page in enumerate(pages, 1):
-        yield pb.PlaceBatchResponse(placements=page, is_last=number == len(pages))
+def _split_batch_response(placements: Iterable[pb.Placement]) -> Iterator[pb.PlaceBatchResponse]:
+    pages = split_pages(placements, MAX_BATCH_SPECS, max_bytes=STREAM_PART_BYTES)
+    page = next(pages, [])
+    for following in pages:
+        yield pb.PlaceBatchResponse(placements=page)
+        page = following
+    yield pb.PlaceBatchResponse(placements=page, is_last=True)
 
 
 def _find_columns(snapshot: Snapshot, placement: Placement) -> list[int]:

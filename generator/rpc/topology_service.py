@@ -13,6 +13,7 @@ from generator.rpc.auth.authentication import get_caller, identify_caller
 from generator.rpc.limits import MAX_STREAMS
 from generator.rpc.messages.answers import encode_placement
 from generator.rpc.messages.pages import (
+    STREAM_PART_BYTES,
     fill_page,
     parse_page_size,
     parse_token,
@@ -160,7 +161,7 @@ class TopologyServicer(topology_pb2_grpc.TopologyServiceServicer):
     ) -> Iterator[pb.WatchTopologyResponse]:
         """Yield the changes from a revision to the newest tree, or the whole tree without one."""
         if not sent_revision:
-            for rows in split_pages(encode_tree_rows(newest.tree)):
+            for rows in split_pages(encode_tree_rows(newest.tree), max_bytes=STREAM_PART_BYTES):
                 yield _encode_step(pb.WATCH_KIND_INITIAL, rows)
             return
         before = self._published.find_revision(sent_revision)
@@ -174,7 +175,7 @@ class TopologyServicer(topology_pb2_grpc.TopologyServiceServicer):
             removed_domains=change.removed_domains,
             removed_unplaced=change.removed_unplaced,
         )
-        for rows in split_pages(change.changed_rows):
+        for rows in split_pages(change.changed_rows, max_bytes=STREAM_PART_BYTES):
             yield _encode_step(pb.WATCH_KIND_UPDATE, rows)
 
     def _wait_for_changes(self, context: grpc.ServicerContext) -> Iterator[None]:

@@ -21,6 +21,8 @@ DEFAULT_PAGE_ROWS: Final = 512
 MAX_PAGE_ROWS: Final = 4096
 PAGE_BYTES: Final = 2 * 1024 * 1024
 """Rows beyond this size start a new page: half of the limit of a message."""
+STREAM_PART_BYTES: Final = 256 * 1024
+"""The same for the messages of a stream, of which a client that reads nothing holds one."""
 _MAX_TOKEN_CHARS: Final = 65_536
 _MAX_POSITION: Final = 1 << 32
 _SIZE, _TOKEN = "page_size", "page_token"
@@ -51,13 +53,15 @@ def fill_page(rows: Iterable[RowT], size: int) -> list[RowT]:
     return next(split_pages(rows, size), [])
 
 
-def split_pages(rows: Iterable[RowT], size: int = DEFAULT_PAGE_ROWS) -> Iterator[list[RowT]]:
+def split_pages(
+    rows: Iterable[RowT], size: int = DEFAULT_PAGE_ROWS, *, max_bytes: int = PAGE_BYTES
+) -> Iterator[list[RowT]]:
     """Yield all rows in pages."""
     page: list[RowT] = []
     num_bytes = 0
     for row in rows:
         row_bytes = row.ByteSize()
-        if page and (len(page) == size or num_bytes + row_bytes > PAGE_BYTES):
+        if page and (len(page) == size or num_bytes + row_bytes > max_bytes):
             yield page
             page, num_bytes = [], 0
         page.append(row)
