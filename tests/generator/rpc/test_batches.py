@@ -209,7 +209,7 @@ def test_it_answers_a_large_message_in_parts() -> None:
     ):
         ask = Stubs(channel).placement.PlaceBatch
         answers = list(ask(iter([pb.PlaceBatchRequest(specs=specs)]), timeout=SOON_S))
-    assert [answer.is_last for answer in answers] == [False, True]
+    assert [answer.is_last for answer in answers] == [False, False, True]
     assert [row.feasible for answer in answers for row in answer.placements] == [True] * 3
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import http.client
 import signal
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import grpc
@@ -117,6 +119,33 @@ def test_one_caller_with_hard_gangs_stops_no_other(
         place_promptly(server)
         for call in calls:
             call.cancel()
+        place_promptly(server)
+
+
+class Silent(Iterator[bytes]):
+    """A request that never arrives."""
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+
+    def __next__(self) -> bytes:
+        self._ended.wait(SOON_S)
+        raise StopIteration
+
+    def end(self) -> None:
+        self._ended.set()
+
+
+def test_calls_that_send_nothing_stop_no_other(server: Serving) -> None:
+    silent = Silent()
+    options = (("grpc.use_local_subchannel_pool", 1),)
+    with ExitStack() as stack:
+        stack.callback(silent.end)
+        for _ in range(NUM_THREADS // 2):
+            channel = stack.enter_context(grpc.insecure_channel(server.address, options=options))
+            send: Any = channel.stream_unary("/toponaut.v1.PlacementService/Place")
+            for _ in range(10):
+                send.future(silent, timeout=HOUR_S)
         place_promptly(server)
 
 
