@@ -14,10 +14,13 @@ MAX_DEADLINE_S: Final = 3600.0
 DEADLINE_ROUNDING_S: Final = 1.0
 """gRPC rounds a deadline on its way, so that an hour may arrive as a little more."""
 MAX_SEARCH_S: Final = 10.0
-"""Of the searches of one call together, and of those for one message of a stream."""
+"""Of the searches of one call together."""
 CROWDED_SEARCH_S: Final = 2.0
 """The same for a search that begins while more than half of the slots are taken, so that a slot is
 free again soon, whoever takes them."""
+MAX_BATCH_SEARCH_S: Final = 60.0
+"""For one message of a stream, which may hold a thousand gangs."""
+CROWDED_BATCH_SEARCH_S: Final = 10.0
 MAX_STREAM_SEARCH_S: Final = 600.0
 """Of the searches of one stream together."""
 NUM_THREADS: Final = 16

@@ -27,7 +27,9 @@ from generator.rpc.capacity_counts import (
 )
 from generator.rpc.interfaces import ReservationCalls
 from generator.rpc.limits import (
+    CROWDED_BATCH_SEARCH_S,
     CROWDED_SEARCH_S,
+    MAX_BATCH_SEARCH_S,
     MAX_SEARCH_S,
     MAX_STREAM_SEARCH_S,
     MAX_STREAM_SEARCHES,
@@ -187,7 +189,10 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
                 if not has_slot or left_s <= 0:
                     problem = "the searches of this stream, or of all, take too long: open another"
                     raise build_abort(FailureKind.OVERLOADED, problem)
-                search.begin(min(left_s, _limit_s(self._stream_searches)))
+                is_crowded = self._stream_searches.is_crowded
+                search.begin(
+                    min(left_s, CROWDED_BATCH_SEARCH_S if is_crowded else MAX_BATCH_SEARCH_S)
+                )
                 started_s = self._clock()
                 if batch is not None:
                     snapshot = batch.snapshot
@@ -286,7 +291,7 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
 
     def _begin_search(self, context: grpc.ServicerContext) -> CallSearch:
         search = CallSearch(context, self._clock)
-        search.begin(_limit_s(self._call_slots))
+        search.begin(CROWDED_SEARCH_S if self._call_slots.is_crowded else MAX_SEARCH_S)
         return search
 
     def _decode_batch(
@@ -332,11 +337,6 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         for placement in batch.placements:
             self._on_query(_classify_placement(placement), took_s)
         return batch
-
-
-def _limit_s(slots: FairShare) -> float:
-    """Return the longest time of the searches of a call, or of a message of a stream."""
-    return CROWDED_SEARCH_S if slots.is_crowded else MAX_SEARCH_S
 
 
 def require_snapshot(published: PublishedState) -> Snapshot:
