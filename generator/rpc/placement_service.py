@@ -221,6 +221,8 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
             if not placement.is_feasible:
                 if not response.candidates:
                     response.infeasible.CopyFrom(encode_placement(placement))
+                    return response
+                response.has_more = not placement.is_proved
                 return response
             columns = _find_columns(snapshot, placement)
             response.candidates.append(_encode_candidate(snapshot, placement, columns))
