@@ -17,11 +17,18 @@ def _is_never_over() -> bool:
     return False
 
 
+class _Waiter(Event):
+    """A request that waits; the event is its end, by a slot or without one."""
+
+    has_slot = True
+
+
 class FairShare:
     """A number of slots, and of places to wait for one; thread-safe.
 
     A free slot goes to the waiting caller that holds the fewest slots; among these, to the one that
-    got a slot the longest time ago.
+    got a slot the longest time ago. If all places are taken, a caller takes the newest one of the
+    caller that has the most.
     """
 
     def __init__(
@@ -42,7 +49,7 @@ class FairShare:
         self._lock = Lock()
         self._held = Counter[str]()
         self._num_held = 0
-        self._waiting: dict[str, deque[Event]] = {}
+        self._waiting: dict[str, deque[_Waiter]] = {}
         """By caller; the caller that got a slot last comes last."""
         self._num_waiting = 0
 
@@ -79,27 +86,44 @@ class FairShare:
             if self._num_held < self._num_slots and self._held[caller] < self._per_caller:
                 self._grant(caller)
                 return True
-            queue = self._waiting.get(caller, ())
-            is_full = self._num_waiting >= self._max_waiting
-            if timeout_s <= 0 or is_full or len(queue) >= self._waiting_per_caller:
+            num_own = len(self._waiting.get(caller, ()))
+            if (
+                timeout_s <= 0
+                or num_own >= self._waiting_per_caller
+                or not self._has_place(num_own)
+            ):
                 return False
-            granted = Event()
-            self._waiting.setdefault(caller, deque()).append(granted)
+            waiter = _Waiter()
+            self._waiting.setdefault(caller, deque()).append(waiter)
             self._num_waiting += 1
         ends_at_s = time.monotonic() + timeout_s
-        while not granted.wait(max(0.0, min(ends_at_s - time.monotonic(), _CHECK_S))):
+        while not waiter.wait(max(0.0, min(ends_at_s - time.monotonic(), _CHECK_S))):
             if time.monotonic() >= ends_at_s or is_over():
-                return self._leave(caller, granted)
+                return self._leave(caller, waiter)
+        return waiter.has_slot
+
+    def _has_place(self, num_own: int) -> bool:
+        """Return whether a caller that waits in some places gets one more; free it if need be."""
+        if self._num_waiting < self._max_waiting:
+            return True
+        most = max(self._waiting, key=lambda name: len(self._waiting[name]), default=None)
+        if most is None or len(self._waiting[most]) <= num_own + 1:
+            return False
+        waiter = self._waiting[most].pop()
+        self._num_waiting -= 1
+        waiter.has_slot = False
+        waiter.set()
         return True
 
-    def _leave(self, caller: str, granted: Event) -> bool:
+    def _leave(self, caller: str, waiter: _Waiter) -> bool:
         """Stop waiting; return whether a slot came at the last moment."""
         with self._lock:
-            if not granted.is_set():
-                self._waiting[caller].remove(granted)
-                self._drop_if_empty(caller)
-                self._num_waiting -= 1
-            return granted.is_set()
+            if waiter.is_set():
+                return waiter.has_slot
+            self._waiting[caller].remove(waiter)
+            self._drop_if_empty(caller)
+            self._num_waiting -= 1
+            return False
 
     def _release(self, caller: str) -> None:
         with self._lock:

@@ -37,7 +37,11 @@ MAX_OTHER_STREAMS: Final = 16
 MAX_CALLER_OTHER_STREAMS: Final = 8
 MAX_STREAM_SEARCHES: Final = 4
 """Messages of streams that are planned at the same time."""
-MAX_CALLS: Final = NUM_THREADS + MAX_WAITING + MAX_STREAMS + MAX_OTHER_STREAMS
+NUM_SPARE_THREADS: Final = 32
+"""Threads that refuse calls, or give them the place of another one, while all places are taken."""
+MAX_CALLS: Final = (
+    NUM_THREADS + MAX_WAITING + MAX_STREAMS + MAX_OTHER_STREAMS + 2 * NUM_SPARE_THREADS
+)
 """Calls that are served or wait, including streams; gRPC refuses further calls at once."""
 MAX_FORWARDED: Final = 12
 """Calls of a follower that wait for the leader, so that threads are left for placement."""

@@ -32,6 +32,7 @@ from generator.rpc.limits import (
     MAX_CONNECTIONS,
     MAX_MESSAGE_BYTES,
     MAX_WAITING,
+    NUM_SPARE_THREADS,
     NUM_THREADS,
 )
 from generator.rpc.placement_service import PlacementServicer
@@ -109,7 +110,9 @@ class PlacementServer:
         self._calls = CallInterceptor(
             lambda _method: on_query(QueryResult.REFUSED, 0.0), self._stall_watch, call_slots
         )
-        self._pool = ThreadPoolExecutor(NUM_THREADS + MAX_WAITING, thread_name_prefix="rpc")
+        self._pool = ThreadPoolExecutor(
+            NUM_THREADS + MAX_WAITING + NUM_SPARE_THREADS, thread_name_prefix="rpc"
+        )
         self._server = grpc.server(
             self._pool,
             interceptors=[*_build_authentication(security, on_query), self._calls],

@@ -95,6 +95,25 @@ def test_a_wait_ends(timeout_s: float, is_over: Callable[[], bool]) -> None:
         assert has_slot
 
 
+def test_a_caller_takes_a_place_of_the_one_that_has_the_most(pool: ThreadPoolExecutor) -> None:
+    share = FairShare(1, per_caller=1, max_waiting=4, waiting_per_caller=4)
+
+    def call(name: str) -> bool:
+        with share.hold(name, timeout_s=SOON_S) as has_slot:
+            return has_slot
+
+    with share.hold("first"):
+        waiting = []
+        for number, name in enumerate("aaab", 1):
+            waiting.append(pool.submit(call, name))
+            wait_for(share, number)
+        waiting.append(pool.submit(call, "c"))
+        assert not waiting[2].result(SOON_S)
+        assert not call("a")
+        assert not call("b")
+    assert [future.result(SOON_S) for future in waiting] == [True, True, False, True, True]
+
+
 def test_places_to_wait_are_shared_too(pool: ThreadPoolExecutor) -> None:
     share = FairShare(1, per_caller=1, max_waiting=3, waiting_per_caller=2)
 
@@ -109,7 +128,6 @@ def test_places_to_wait_are_shared_too(pool: ThreadPoolExecutor) -> None:
             wait_for(share, number)
         assert not call("a")
         assert not call("b")
-        assert not call("c")
     assert [future.result(SOON_S) for future in waiting] == [True] * 3
 
 
