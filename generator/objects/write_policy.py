@@ -98,6 +98,30 @@ def _check_hash(plan: str) -> str:
     return plan
 
 
+def check_approval(document: Mapping[str, Any] | None, plan: str) -> None:
+    """Refuse the approval of a plan that is not held, if the Fabric object shows which one is.
+
+    Without a held plan in it, as where no server runs, only the approval of another plan counts
+    against it.
+
+    Raises:
+        ConfigError: another plan is held, or is approved already.
+    """
+    _check_hash(plan)
+    held = mapping_at(mapping_at(document, "status"), "held").get("hash")
+    approved = parse_write_policy(document).approved_plan
+    if is_plan_hash(held) and held != plan:
+        raise ConfigError(
+            f"no held plan has the hash {plan}: plan {held} is held. Another command that holds a "
+            "plan takes its hash with --approve"
+        )
+    if held is None and approved not in ("", plan):
+        raise ConfigError(
+            f"plan {approved} is approved already, and no server holds plan {plan}. toponaut apply "
+            "carries out the approved plan, or removes its approval if it is not held"
+        )
+
+
 def with_approval(document: Mapping[str, Any] | None, approved: str) -> dict[str, Any]:
     """Return the Fabric object with a plan approved; all other fields stay.
 

@@ -15,7 +15,12 @@ from typing import Any, Final
 from runtime.program import noting_interruption
 from topology.model.errors import ConfigError, WriteError, show
 from topology.model.facts import Medium
-from topology.reports.neighbor_report import NeighborReport, build_report, render_report
+from topology.reports.neighbor_report import (
+    NeighborReport,
+    ReportStatus,
+    build_report,
+    render_report,
+)
 from topology.reports.sweep_parts import split_sweep
 from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
@@ -54,6 +59,8 @@ class FabricSimulation:
     """Returns a source with the same seed each time."""
     num_sysfs_hosts: int
     """Number of hosts with sysfs files: the first ones."""
+    observed_at: str
+    """The time of all reports, in RFC 3339."""
 
     def damage(self, medium: Medium) -> DamagedFabric:
         """Return the fabric with a medium; every medium has the same cables and faults.
@@ -86,8 +93,10 @@ def render_fabric_files(simulation: FabricSimulation) -> Iterator[tuple[str, str
     }
     for subnet, sweep in sweeps.items():
         yield f"ibnetdiscover/{subnet}.txt", sweep
+    status = ReportStatus(observed_at=simulation.observed_at)
     for report in _build_reports(damaged, sweeps):
-        yield f"reports/{report.metadata.name}.yaml", _render_json(render_report(report))
+        dated = report.model_copy(update={"status": status})
+        yield f"reports/{report.metadata.name}.yaml", _render_json(render_report(dated))
     for name, text in render_lldpcli(by_medium[Medium.ETHERNET]):
         yield f"lldpcli/{name}", text
     for name, text in render_snmpwalks(by_medium[Medium.ETHERNET]):

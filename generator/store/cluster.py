@@ -35,6 +35,7 @@ from generator.objects.pods import Gang, find_gangs, parse_gang_pod
 from generator.objects.tree_record import RECORD_NAME, TreeRecord, render_tree_record
 from generator.objects.write_policy import (
     APPROVED_PLAN_ANNOTATION,
+    check_approval,
     parse_write_policy,
     with_approval,
 )
@@ -315,10 +316,11 @@ class ClusterStore:
         """Approve a held plan.
 
         Raises:
-            ConfigError: the text is not the hash of a plan.
+            ConfigError: the text is not the hash of the held plan.
             KubeError: there is no Fabric object, so no plan is held; or the server refused the
                 write.
         """
+        check_approval(self.read_fabric(), plan)
         annotations = with_approval(None, plan)["metadata"]["annotations"]
         try:
             self._applier.patch(FABRICS, FABRIC_NAME, {"metadata": {"annotations": annotations}})

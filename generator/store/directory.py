@@ -29,7 +29,12 @@ from generator.objects.tree_record import (
     parse_tree_record,
     render_tree_record,
 )
-from generator.objects.write_policy import parse_write_policy, with_approval, without_approval
+from generator.objects.write_policy import (
+    check_approval,
+    parse_write_policy,
+    with_approval,
+    without_approval,
+)
 from generator.objects.yaml_document import parse_document
 from generator.outputs.hypernode import HyperNode, build_unreadable, parse_manifest, render_manifest
 from generator.outputs.object_names import is_object_name
@@ -265,11 +270,13 @@ class DirectoryStore:
         """Approve a held plan; returns as `write_fabric` does.
 
         Raises:
-            ConfigError: the text is not the hash of a plan.
+            ConfigError: the text is not the hash of the held plan.
             StoreError: the object cannot be read, or the folder cannot be written.
         """
         with self._lock_fabric():
-            return self.write_fabric(with_approval(self.read_fabric(), plan))
+            document = self.read_fabric()
+            check_approval(document, plan)
+            return self.write_fabric(with_approval(document, plan))
 
     def consume_approval(self, plan: str) -> bool:
         """Remove the approval of a plan that was applied; return whether there was one.

@@ -61,6 +61,11 @@ def run(
         if plan.actions and (is_held or policy.is_paused):
             print_document([], output, text=lambda: "nothing was changed")
             print_verdict(plan.verdict, policy)
+            if is_held:
+                click.echo(
+                    f"to carry it out, run this command again with --approve {plan.verdict.hash}",
+                    err=True,
+                )
             exit_with_problems(ctx, plan.problems, ExitCode.CHECK_FAILED)
         with hold_writes(plan, opened, namespace):
             result = write_plan(plan, opened, output, observed=observed)

@@ -160,7 +160,7 @@ def fabric(**options: Any) -> None:
     """Write a fabric as files: reports/, nodes.yaml, what tools print of it, and truth.json.
 
     truth.json contains the faults, and the true tree of the fabric with these faults. The same
-    options always give the same files.
+    options always give the same files, but for the time of the reports, which is now.
     """
     from generator.cli.commands.simulate.fabric_folder import run
 

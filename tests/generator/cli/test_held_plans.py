@@ -87,6 +87,7 @@ def test_it_applies_nothing_of_a_held_plan(store: Store) -> None:
     store.cut(4)
     ran = store.run("apply")
     assert (ran.code, ran.document) == (ExitCode.CHECK_FAILED, [])
+    assert f"run this command again with --approve {hash_in(ran)}" in ran.err
     assert hash_in(ran) == hash_in(store.run("plan"))
     assert store.files() == before
 

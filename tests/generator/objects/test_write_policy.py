@@ -8,6 +8,7 @@ from generator.objects.fabric import ChangeBudget, parse_fabric_document
 from generator.objects.write_policy import (
     APPROVED_PLAN_ANNOTATION,
     WritePolicy,
+    check_approval,
     parse_write_policy,
     with_approval,
     without_approval,
@@ -135,3 +136,28 @@ def test_it_approves_without_changing_another_field() -> None:
 def test_it_approves_in_a_new_complete_object() -> None:
     approved = with_approval(None, HASH)
     assert parse_fabric_document(approved).metadata.name == "default"
+
+
+@pytest.mark.parametrize(
+    ("held", "approved", "plan", "why"),
+    [
+        pytest.param(HASH, None, HASH, "", id="the held plan"),
+        pytest.param(HASH, HASH[::-1], HASH, "", id="the held plan after a wrong approval"),
+        pytest.param(HASH, None, HASH[::-1], f"plan {HASH} is held", id="another than the held"),
+        pytest.param(None, None, HASH, "", id="no server shows which one is held"),
+        pytest.param(None, HASH[::-1], HASH, "is approved already", id="another is approved"),
+        pytest.param(None, HASH, HASH, "", id="the approved one again"),
+        pytest.param(None, None, "zzz", "is not the hash", id="no hash"),
+    ],
+)
+def test_it_approves_the_held_plan_alone(
+    held: str | None, approved: str | None, plan: str, why: str
+) -> None:
+    document = fabric() if approved is None else with_approval(fabric(), approved)
+    if held is not None:
+        document = {**document, "status": {"held": {"hash": held, "since": "2026-11-01T00:00:00Z"}}}
+    if not why:
+        check_approval(document, plan)
+        return
+    with pytest.raises(ConfigError, match=why):
+        check_approval(document, plan)

@@ -12,6 +12,7 @@ import click
 from generator.cli.fabric_values import parse_fabric_spec, parse_fault_spec
 from generator.cli.output import open_progress, show_count
 from generator.simulation.fabric_files import FabricSimulation, render_fabric_files, write_folder
+from runtime.clock import utc_now
 
 _STEP: Final = 100
 
@@ -23,6 +24,7 @@ def run(out: Path, seed: int, *, force: bool, sysfs_hosts: int, **options: Any) 
         faults=parse_fault_spec(options),
         make_rng=partial(random.Random, seed),
         num_sysfs_hosts=sysfs_hosts,
+        observed_at=utc_now().strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
     with open_progress("connecting cables") as progress:
         num = write_folder(
