@@ -87,13 +87,26 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
     _link_leaders(workload.sets, groups)
     _note_admission(workload.owner)
     _warn_of_annotated_job(workload.owner)
-    spec = {
+    spec: dict[str, Any] = {
         "preset": Preset.KUEUE.value,
         "gang": workload.owner.name,
         "priority": _find_priority(workload),
         "groups": groups,
     }
-    return add_exclusive_tiers(spec, workload, manifests.levels)
+    spec = add_exclusive_tiers(spec, workload, manifests.levels)
+    if workload.owner.group == _GROUP_OF_WORKLOADS:
+        spec = spec | {"groups": _order_leaders(spec["groups"])}
+    return spec
+
+
+def _order_leaders(groups: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the groups in the order of ranks: a leader before its workers."""
+    places = {row["name"]: at for at, row in enumerate(groups)}
+
+    def find_place(row: dict[str, Any]) -> tuple[int, bool]:
+        return places[row.get("leader_of", row["name"])], "leader_of" not in row
+
+    return sorted(groups, key=find_place)
 
 
 def _warn_of_annotated_job(owner: KubeObject) -> None:

@@ -113,6 +113,16 @@ def test_a_leader_comes_before_its_workers() -> None:
     assert order_of(sets) == ["leader", "worker"]
 
 
+def test_a_leader_of_a_workload_of_kueue_comes_before_its_workers() -> None:
+    rows = [
+        {"name": name, "count": count, "template": pod_template()}
+        | {"topologyRequest": {"required": "leaf", "podSetGroupName": "g"}}
+        for name, count in (("workers", 3), ("leader", 1))
+    ]
+    workload = manifest("kueue.x-k8s.io/v1beta2", "Workload", podSets=rows)
+    assert order_of(workload) == ["leader", "workers"]
+
+
 @pytest.mark.parametrize("takes_part", [True, False])
 def test_it_says_that_a_launcher_has_no_rank_of_mpi(*, takes_part: bool) -> None:
     job = kubeflow_job("MPIJob", {"Worker": 2, "Launcher": 1}, runLauncherAsWorker=takes_part)
