@@ -272,3 +272,18 @@ def test_the_address_of_a_bmc_is_no_id_although_lldpd_sends_it() -> None:
     device = merge_device(SETTINGS, [facts, CollectedFacts(ids=frozenset({bmc, own}))])
     assert bmc not in device.ids
     assert own in device.ids
+
+
+def test_what_another_interface_of_a_port_hears_is_heard_by_the_port() -> None:
+    other = Port("eth1", (Id(IdKind.IFNAME, "eth1"),), neighbors=(LEAF,))
+    facts = replace(ETHERNET, port_of=frozenset({("eth1", "eth0")}))
+    rdma = CollectedFacts(rdma_of_net=frozenset({("eth1", "mlx5_9")}))
+    (port,) = merge_device(SETTINGS, [facts, rdma, CollectedFacts(ports=(other,))]).ports
+    assert (port.name, port.neighbors, port.rdma_device) == ("eth0", (LEAF,), "mlx5_9")
+
+
+def test_a_port_keeps_its_own_rdma_device_beside_that_of_another_function() -> None:
+    facts = replace(ETHERNET, port_of=frozenset({("eth1", "eth0")}))
+    pairs = frozenset({("eth0", "mlx5_0"), ("eth1", "mlx5_1")})
+    (port,) = merge_device(SETTINGS, [facts, CollectedFacts(rdma_of_net=pairs)]).ports
+    assert port.rdma_device == "mlx5_0"
