@@ -141,7 +141,7 @@ def test_it_keeps_what_is_readable(
         ),
         pytest.param(printed(b""), CollectError, "nothing readable", id="failed on empty output"),
         pytest.param(
-            printed("<lldp/>"), CollectError, "run lldpcli with -f json0", id="failed on xml"
+            printed("<lldp/>"), CollectError, "run `lldpcli -f json0 show", id="failed on xml"
         ),
     ],
 )
