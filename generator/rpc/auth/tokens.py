@@ -40,8 +40,9 @@ REVIEW_TIMEOUT_S: Final = 5.0
 _MIN_TIMEOUT_S: Final = 0.1
 NUM_REVIEWS: Final = 4
 """Tokens that are reviewed at the same time."""
-_MAX_WAITING: Final = 48
-_MAX_PEER_WAITING: Final = 16
+MAX_WAITING: Final = 32
+"""Fewer than the threads of the page, which answer callers whose verdict is known."""
+_MAX_PEER_WAITING: Final = 12
 GROUP: Final = "toponaut.io"
 RESOURCE: Final = "placements"
 VERB: Final = "create"
@@ -85,7 +86,7 @@ class TokenReviews:
         self._slots = FairShare(
             NUM_REVIEWS,
             per_caller=NUM_REVIEWS - 1,
-            max_waiting=_MAX_WAITING,
+            max_waiting=MAX_WAITING,
             waiting_per_caller=_MAX_PEER_WAITING,
         )
         self._rate = ReviewRate(clock)

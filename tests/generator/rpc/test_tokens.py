@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64encode
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import UTC, datetime
+from itertools import islice
 from threading import Event, Lock
 from typing import Any
 
@@ -263,6 +264,21 @@ def test_many_peers_together_have_a_rate() -> None:
     for at in range(2 * BURST):
         judging.verdict(jwt(str(at)), peer=f"10.0.{at // 256}.{at % 256}")
     assert judging.num_asked == BURST
+
+
+def test_reviews_that_hang_hold_few_callers() -> None:
+    judging, num_held = ReviewCase(), NUM_REVIEWS + tokens.MAX_WAITING
+    assert judging.verdict() is None
+    judging.server.is_open.clear()
+    with ThreadPoolExecutor(2 * num_held) as pool:
+        calls = [
+            pool.submit(judging.verdict, jwt(str(at)), f"10.0.0.{at}") for at in range(2 * num_held)
+        ]
+        refused = list(islice(as_completed(calls, SOON_S), num_held))
+        assert {call.result() for call in refused} == {FailureKind.OVERLOADED}
+        assert judging.verdict() is None, "a cached verdict waits for nobody"
+        judging.server.is_open.set()
+        assert {call.result() for call in set(calls) - set(refused)} == {None}
 
 
 def test_it_reviews_few_tokens_at_the_same_time() -> None:
