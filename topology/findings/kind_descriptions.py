@@ -93,9 +93,10 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
         ),
         FindingKind.DUPLICATE_ID: KindDescription(
             "error",
-            "Two devices have the same GUID or MAC. Or the node list gives one ID to several "
-            "nodes, or contradicts another source. One finding covers all IDs that two devices "
-            "share. Its message says which device has each ID.",
+            "Two devices have the same GUID or MAC; in a sweep, two cables then lead to one port. "
+            "Or the node list gives one ID to several nodes, or contradicts another source. One"
+            " finding covers all IDs that two devices share. Its message says which device has "
+            "each ID.",
             "Look for cloned firmware, a moved card, or a node that reports false data. Correct "
             "the node list if it is wrong.",
         ),
@@ -174,7 +175,8 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
         FindingKind.UNDECIDABLE: KindDescription(
             "error, warning, info",
             "A host or domain has as many cables to one domain as to another, or a domain may be "
-            "part of a neighboring one. Toponaut does not guess.",
+            "part of a neighboring one. Toponaut does not guess. A host that the list of nodes "
+            "lacks, such as storage on two leaves, needs no place and gives no finding.",
             "Check the cables that the finding names.",
         ),
         FindingKind.NEAR_TIE: KindDescription(
@@ -198,8 +200,10 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
         ),
         FindingKind.TIER_MISMATCH: KindDescription(
             "warning, info",
-            "A cable or a domain skips a tier, or an NVLink domain is not inside one leaf.",
-            "Check that this is intended. If it is not, move the cable.",
+            "A cable or a domain skips a tier, an NVLink domain is not inside one leaf, or "
+            "fewer than 5 % of the nodes report one.",
+            "Check that this is intended. If it is not, move the cable. For few hosts in NVLink"
+            " domains, check their reports: the tree has no tier for them.",
         ),
         FindingKind.UNUSABLE_FIELD: KindDescription(
             "error, warning",

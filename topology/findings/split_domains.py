@@ -50,8 +50,12 @@ def find_split_domains(
         if is_few and is_one:
             yield _split_finding(fabric, [groups[group_index] for group_index in small])
     largest = max((len(group.switches) for group in groups if group.rank == 1), default=0)
-    undecided = _count_ties(grouping, grouping.host_ties)
-    shared = undecided + _count_ties(grouping, grouping.divided_hosts)
+    # A host that is no node, such as storage on two leaves, says nothing about their domains.
+    undecided, divided = (
+        _count_ties(grouping, [tie for tie in ties if fabric.devices[tie.unit].node is not None])
+        for ties in (grouping.host_ties, grouping.divided_hosts)
+    )
+    shared = undecided + divided
     for (first_group, second_group), count in sorted(shared.items()):
         pair = groups[first_group], groups[second_group]
         is_tied = _are_halves(pair, undecided[first_group, second_group], largest=largest)

@@ -96,8 +96,10 @@ def _find_set_aside(fabric: Fabric, grouping: TierGroups) -> Iterator[Finding]:
 
 
 def _find_undecidable(fabric: Fabric, plane: Plane, grouping: TierGroups) -> Iterator[Finding]:
-    edges = _index_edges(plane.host_edges, {tie.unit for tie in grouping.host_ties})
-    for tie in grouping.host_ties:
+    # A host that is no node, such as storage on two leaves, needs no place.
+    ties = [tie for tie in grouping.host_ties if fabric.devices[tie.unit].node is not None]
+    edges = _index_edges(plane.host_edges, {tie.unit for tie in ties})
+    for tie in ties:
         name = fabric.devices[tie.unit].name
         ends = _name_ends(fabric, edges[tie.unit])
         yield _tie_finding(fabric, name, tie, effect="It is not placed", ends=ends)

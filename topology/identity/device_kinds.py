@@ -6,6 +6,7 @@ hear it. LLDP capabilities only break ties: a host with a bridge reports Bridge 
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from topology.model.facts import DeviceKind, Finding, FindingKind, Severity
 from topology.model.ids import parse_node_name, short_name
 
 _MAX_NAMES_SHOWN: Final = 4
+_MODULE: Final = re.compile(r".+(?:/[A-Z]{1,3}[0-9]{0,3})+")
+"""The name of a module of a chassis, such as NAME/GW1, as its node description gives it."""
 MIN_SWITCH_VIEWERS = 3  # a device that at least this many other devices hear is a switch
 
 
@@ -198,7 +201,8 @@ def resolve_nodes(entities: Sequence[DeviceDraft], names: NodeNames) -> list[Fin
     carriers |= Counter(_lower_name(host) for host in hosts if not host.origins)
     silent_nodes = Counter[str]()
     for entity in entities:
-        if entity.kind is not DeviceKind.HOST or entity.node is not None:
+        is_resolved = entity.node is not None or _is_module(entity)
+        if entity.kind is not DeviceKind.HOST or is_resolved:
             continue
         name = parse_node_name(entity.names[0].lower()) if entity.names else None
         is_shadowed = not entity.origins and name in claimed_names
@@ -216,6 +220,11 @@ def resolve_nodes(entities: Sequence[DeviceDraft], names: NodeNames) -> list[Fin
     if origins == {Origin.CAPTURE}:
         findings.append(_guessed_finding(entities))
     return findings
+
+
+def _is_module(entity: DeviceDraft) -> bool:
+    """Return whether a channel adapter is in a gateway, which is no node."""
+    return bool(entity.names) and _MODULE.fullmatch(entity.names[0]) is not None
 
 
 def _lower_name(host: DeviceDraft) -> str:

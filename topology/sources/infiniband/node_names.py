@@ -59,11 +59,14 @@ def host_name(description: str) -> tuple[str, str]:
     `n1 mlx5_0`, `n1 HCA-1 `, `n1:mlx5_0`, `n1 ibp64s0 port1` and `HCA-1 n1` name n1. `localhost
     HCA-1` has a label and no host; factory texts have neither. The host is the text before the last
     word; the label is the last word, if it looks like an RDMA device. A list of nodes knows better
-    which word is the host: see `identity.node_names`.
+    which word is the host: see `identity.node_names`. A module of a gateway, such as
+    `MF0;NAME:MODEL/GW1`, is `NAME/GW1`.
     """
     text = description.strip()
     if _FACTORY.fullmatch(text):
         return "", ""
+    if text.startswith(_CHASSIS_PREFIX):
+        return switch_name(text), ""
     host, label = _split_host(text)
     is_default = host.lower() in DEFAULT_HOST_NAMES or _FACTORY.fullmatch(host)
     if is_default or _NODE_ID.fullmatch(host):
