@@ -329,7 +329,7 @@ def _find_network(machine: MachineType, kind: PortKind, switches: SharedSwitches
         for column in kind.columns
         if not machine.is_linked[column] and machine.is_up[:, column].any()
     ]
-    if len(silent) > len(linked):
+    if kind.is_rdma and len(silent) > len(linked):
         return _Network(columns - {*linked}, frozenset(linked))
     parts = _split_by_cables(machine, linked, switches)
     if len(parts) < 2:  # noqa: PLR2004 - one part needs no choice

@@ -232,7 +232,7 @@ def _build_type(
     """Return the type of some rows of the table."""
     used = sorted(
         np.unique(table.slots[rows]).tolist(),
-        key=lambda slot: (natural_key(table.distinct[slot].name), table.distinct[slot]),
+        key=lambda slot: _order_of(table.distinct[slot]),
     )
     column_of_slot = np.zeros(len(table.distinct), np.intp)
     column_of_slot[used] = np.arange(len(used))
@@ -251,6 +251,11 @@ def _build_type(
         rates=_find_usual_rates(places, table.rates[rows], len(used)),
         roce_devices=np.where(has_port, columns.roce_devices[grid], 0).astype(np.intp),
     )
+
+
+def _order_of(slot: PortSlot) -> tuple[object, ...]:
+    """Return the sort key of a slot; a report may list one name several times."""
+    return natural_key(slot.name), slot.name, slot.medium, slot.is_rdma, slot.distance or ""
 
 
 def _find_usual_rates(groups: Index, rates: Rates, num_groups: int) -> Rates:

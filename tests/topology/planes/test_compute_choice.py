@@ -198,6 +198,14 @@ def findings_of(split: PlaneSplit) -> list[Finding]:
             id="half of the HCAs without a cable",
         ),
         pytest.param(
+            [
+                Group("ens#d1", 3, 100, distance=SWITCH, is_rdma=False),
+                Group("ens2#d1", 21, 100, distance=SWITCH, is_rdma=False, switch=None),
+            ],
+            [Group("ens#d1", 3), Group("ens2#d1", 21)],
+            id="accelerators with ports to each other and to leaves",
+        ),
+        pytest.param(
             [Group("eth#", 4, None, is_rdma=False, distance=OTHER)],
             [Group("eth#", 4)],
             id="a cloud's interfaces of unknown rate",
@@ -333,6 +341,11 @@ def test_it_chooses_for_each_machine_type_of_a_mixed_fleet() -> None:
     split = split_of(hosts_of(IB4, storage) | hosts_of(older, first=4))
     assert compute_of(split, "h0") == names(IB4)
     assert compute_of(split, "h4") == names(older)
+
+
+def test_it_accepts_a_report_that_lists_one_name_twice() -> None:
+    again = Group("ens0np0", 1, 1, distance=None, is_rdma=False)
+    assert len(split_of(hosts_of(ROCE4, again)).plane(COMPUTE).ports) == 4 * NUM_HOSTS
 
 
 def test_it_keeps_a_slow_port_and_a_host_with_half_of_the_cards_in_the_network() -> None:
