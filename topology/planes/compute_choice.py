@@ -350,7 +350,11 @@ def _split_by_cables(
     machine: MachineType, linked: Sequence[int], switches: SharedSwitches
 ) -> list[list[int]]:
     """Return the networks of linked slots, the one with most attachments first."""
-    part_of = {column: [column] for column in linked}
+    wiring, _ = machine.wirings
+    alike: dict[bytes, list[int]] = defaultdict(list)
+    for column in linked:
+        alike[wiring[:, column].tobytes()].append(column)
+    part_of = {column: part for part in alike.values() for column in part}
     for left, right in combinations(linked, 2):
         if part_of[left] is part_of[right]:
             continue

@@ -230,25 +230,22 @@ def _build_type(
     columns: FabricColumns, table: _SlotTable, rows: Index, switch_of_port: Index
 ) -> MachineType:
     """Return the type of some rows of the table."""
-    used = sorted(
-        np.unique(table.slots[rows]).tolist(),
-        key=lambda slot: _order_of(table.distinct[slot]),
-    )
-    column_of_slot = np.zeros(len(table.distinct), np.intp)
-    column_of_slot[used] = np.arange(len(used))
-    ports, places = table.numbers[rows], column_of_slot[table.slots[rows]]
+    found, own = np.unique(table.slots[rows], return_inverse=True)
+    slots = [table.distinct[slot] for slot in found.tolist()]
+    order = sorted(range(len(slots)), key=lambda place: _order_of(slots[place]))
+    ports, places = table.numbers[rows], np.argsort(order)[own]
     hosts, lines = np.unique(table.hosts[rows], return_inverse=True)
-    grid = np.full((len(hosts), len(used)), _NO_PORT, np.intp)
+    grid = np.full((len(hosts), len(slots)), _NO_PORT, np.intp)
     grid[lines, places] = ports
     has_port = grid != _NO_PORT
     is_up = has_port & (columns.states[grid] != STATE_CODES[PortState.DOWN])
     return MachineType(
-        slots=tuple(table.distinct[slot] for slot in used),
+        slots=tuple(slots[place] for place in order),
         numbers=ports,
         columns=places,
         switches=np.where(has_port, switch_of_port[grid], NO_SWITCH),
         is_up=is_up,
-        rates=_find_usual_rates(places, table.rates[rows], len(used)),
+        rates=_find_usual_rates(places, table.rates[rows], len(slots)),
         roce_devices=np.where(has_port, columns.roce_devices[grid], 0).astype(np.intp),
     )
 
