@@ -50,7 +50,7 @@ MAX_UNREAD_BYTES: Final = 128 * 1024 * 1024
 """Of answers that clients have not read yet; one caller can take half of them."""
 STALL_S: Final = 20.0
 """Time that a client may take to send a request, or to read an answer."""
-CROWDED_STALL_S: Final = 2.0
+CROWDED_STALL_S: Final = 8.0
 """The same to send a request while more than half of the slots are taken."""
 MAX_CONNECTIONS: Final = 512
 HANDSHAKE_S: Final = 10.0
