@@ -11,9 +11,9 @@ from generator.reservations.holds import ReservationUsage
 from generator.reservations.records import Refusal, Reservation
 from generator.reservations.rules import (
     MAX_RESERVATIONS,
-    RUNS_OF_ONE,
     Step,
     apply_step,
+    compute_room,
     expire_if_due,
     is_forgettable,
 )
@@ -95,12 +95,7 @@ def find_forgettable(
     rest.sort(key=_find_end, reverse=True)
     room = max(0, limit - (len(reservations) - len(old) - len(rest)))
     holders = [(reservation.holder,) for reservation in rest]
-    return old + find_surplus(rest, holders, room, sizes=[*map(_compute_room, rest)])
-
-
-def _compute_room(reservation: Reservation) -> int:
-    """Return the room that a reservation takes in the table; many nodes take more."""
-    return 1 + sum(len(group.runs) for group in reservation.groups) // RUNS_OF_ONE
+    return old + find_surplus(rest, holders, room, sizes=[*map(compute_room, rest)])
 
 
 def _find_end(reservation: Reservation) -> datetime:

@@ -47,6 +47,7 @@ from generator.reservations.rules import (
     Step,
     apply_step,
     build_reservation,
+    compute_room,
     expire_if_due,
     find_refusal,
     hash_request,
@@ -281,9 +282,9 @@ class ReservationLedger:
         earlier = self._find(request.id)
         if earlier is not None:
             return self._answer_repeat(earlier, request)
-        problem = self._find_full_table(request.holder)
-        if problem:
-            return Refusal(RefusalKind.FULL, problem)
+        refusal = self._find_full_table(request.holder, room=1)
+        if refusal is not None:
+            return refusal
         self._make_room()
         return self._place_and_store(request, limit)
 
@@ -344,6 +345,9 @@ class ReservationLedger:
         reservation = build_reservation(request, placement, now=now, epoch=epoch)
         if isinstance(reservation, Refusal):
             return reservation
+        refusal = self._find_full_table(request.holder, room=compute_room(reservation))
+        if refusal is not None:
+            return refusal
         active, usages = self._read_held(capacity)
         others = build_nominations(active, usages, view=view, cache=self._cache)
         preempted = find_preempted(
@@ -434,21 +438,23 @@ class ReservationLedger:
     def _find(self, id_: str) -> Reservation | None:
         return next((row for row in self._store.read_reservations() if row.id == id_), None)
 
-    def _find_full_table(self, holder: str) -> str:
-        """Return why a holder gets no further reservation; empty if it gets one.
+    def _find_full_table(self, holder: str, *, room: int) -> Refusal | None:
+        """Return why a holder gets no further reservation of some room; None if it gets one.
 
-        A holder has at most as many as are left, so that every other holder gets one too.
+        A holder has at most as much room as is left, so that every other holder gets some too.
         """
         now = self._now()
         held = [row for row in self._store.read_reservations() if row.is_held_at(now)]
-        num_own = sum(row.holder == holder for row in held)
-        num_free = MAX_HELD - len(held)
-        if num_own < num_free:
-            return ""
-        return (
-            f"you hold {num_own} reservations, and {num_free} of {MAX_HELD} are left: a caller "
-            "holds at most as many as are left; release those that are not needed"
+        own = sum(compute_room(row) for row in held if row.holder == holder)
+        free = MAX_HELD - sum(map(compute_room, held))
+        if own + room <= free:
+            return None
+        problem = (
+            f"your reservations take {own} places and this one {room} or more, and {free} of "
+            f"{MAX_HELD} are left: a caller takes at most as many as are left, and a large "
+            "reservation takes several; release those that are not needed"
         )
+        return Refusal(RefusalKind.FULL, problem)
 
 
 def _build_refusal(error: KubeError | StoreError) -> Refusal:

@@ -51,12 +51,12 @@ _RUN_BYTES: Final = 32
 RETENTION_S: Final = 600
 """An ended reservation is kept for this time, or for its TTL if that is longer."""
 MAX_HELD: Final = 4096
-"""Of all holders; one holder has at most as many as are left."""
+"""Room of the held reservations of all holders; one holder has at most as much as is left."""
 MAX_RESERVATIONS: Final = 8192
-"""Held and ended reservations together; ended ones make room for new ones."""
-RUNS_OF_ONE: Final = 128
-"""An ended reservation takes the room of one more for each so many runs: 8,192 reservations of
-8,192 runs would take gigabytes."""
+"""Room of held and ended reservations together; ended ones make room for new ones."""
+_ROOM_BYTES: Final = 4096
+"""A reservation takes the room of one more for each so many bytes: 4,096 of the largest would take
+gigabytes."""
 _UUID4: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _GANG: Final = re.compile(r"(?:[^/]{1,63}/)?[^/]{1,253}")
 _PLANE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -260,6 +260,13 @@ def _find_size_problem(groups: tuple[HeldGroup, ...]) -> str:
     if sum(run.count * (len(run.node or "") + 2) for run in runs) > MAX_PLACES_BYTES:
         return f"the node list takes more than {MAX_PLACES_BYTES} bytes to send"
     return ""
+
+
+def compute_room(reservation: Reservation) -> int:
+    """Return the room that a reservation takes in the table: 1, and more if it is large."""
+    num_runs = sum(len(group.runs) for group in reservation.groups)
+    names = [name for group in reservation.groups for name, _ in group.request]
+    return 1 + (_RUN_BYTES * (num_runs + len(names)) + sum(map(len, names))) // _ROOM_BYTES
 
 
 def _group_runs(nodes: tuple[str | None, ...]) -> tuple[RankRun, ...]:

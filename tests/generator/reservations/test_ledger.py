@@ -360,13 +360,39 @@ def test_ended_reservations_of_many_nodes_take_the_room_of_many() -> None:
     assert small.id in world.store.rows
 
 
+RESOURCES = {f"{at:02}".ljust(250, "r"): 1 for at in range(16)}
+LARGE_GROUPS = [
+    pytest.param(
+        [{"name": str(at), "count": 2048, "max_per_node": 1} for at in range(2)], id="nodes"
+    ),
+    pytest.param(
+        [{"name": "one", "count": 1}]
+        + [{"name": str(at), "count": 1, "min": 0, "request": RESOURCES} for at in range(32)],
+        id="resources",
+    ),
+]
+
+
+@pytest.mark.parametrize("groups", LARGE_GROUPS)
+def test_large_reservations_take_the_room_of_many(groups: list[dict[str, Any]]) -> None:
+    world = World(cluster(num_nodes=2048, slots=200, per_leaf=32))
+    world.made(1, groups=groups)
+    fill_table(world, 1, LOCAL_HOLDER, 40)
+    world.made(2, groups=groups)
+    fill_table(world, 2, LOCAL_HOLDER, 30)
+    num_bytes = sum(len(repr(row.groups)) for row in world.store.rows.values())
+    assert num_bytes < 32 << 20, "4,096 of them would take gigabytes"
+    assert refusal(world.reserve(3, groups=groups)).kind is RefusalKind.FULL
+    world.made(4, count=1, holder="bob")
+
+
 def test_no_holder_takes_the_whole_table() -> None:
     world = World(cluster(num_nodes=2, slots=10**6, per_leaf=2))
     world.made(1, count=1, holder="eve", ttl_s=600)
     fill_table(world, 1, "eve", MAX_HELD // 2)
     full = refusal(world.reserve(2, count=1, holder="eve"))
     assert full.kind is RefusalKind.FULL
-    assert full.problem.startswith("you hold 2048 reservations, and 2048 of 4096 are left: ")
+    assert "take 2048 places and this one 1 or more, and 2048 of 4096 are left: " in full.problem
     world.made(2, count=1, holder="bob", ttl_s=600)
     fill_table(world, 2, "bob", MAX_HELD // 4)
     assert refusal(world.reserve(3, count=1, holder="bob")).kind is RefusalKind.FULL
