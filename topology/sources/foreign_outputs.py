@@ -45,6 +45,16 @@ _OUTPUTS: Final = (
     _ForeignOutput(r"^(?:lldp|if|sys)\w+\.[\d.]+ = ", "a walk with names as OIDs", _NUMBERS),
     _ForeignOutput(r"^\.1\.[03]\.[\d.]+ (?!= ?)", "snmpwalk's quick print (-Oq)", _NUMBERS),
     _ForeignOutput(
+        r"^Timeout: No Response from |^snmp(?:bulk)?walk: ",
+        "an error of snmpwalk",
+        "check the address, the community and the switch's SNMP view, and walk again",
+    ),
+    _ForeignOutput(
+        r"^\S+ \[(?:WARN|CRIT|INFO)/lldp\w*\]",
+        "an error of lldpcli",
+        f"check that lldpd runs and that you are root, and {_LLDPCLI}",
+    ),
+    _ForeignOutput(
         r"^-{20,}\s*\n\s*(?:LLDP|Local chassis|Chassis)\b", "lldpcli's plain text", _LLDPCLI
     ),
     _ForeignOutput(r"\A\s*(?:<\?xml[^>]*>\s*)?<lldp\b", "lldpcli's xml", _LLDPCLI),
@@ -59,7 +69,9 @@ _OUTPUTS: Final = (
         "networkctl's list of LLDP neighbors",
         f"install lldpd and {_LLDPCLI}",
     ),
-    _ForeignOutput(r"^IDX\s+LINK\s+TYPE\b", "networkctl's list of links", _HOST),
+    _ForeignOutput(
+        r"^IDX\s+LINK\s+TYPE\b|\A\s*\{\s*\"Interfaces\"\s*:", "networkctl's list of links", _HOST
+    ),
     _ForeignOutput(
         r"^LocalPort\s+RemoteDevice\s+RemotePortID\b",
         "SONiC's `show lldp table`",
@@ -98,6 +110,16 @@ _OUTPUTS: Final = (
         "a switch's list of LLDP neighbors",
         _WALK,
     ),
+    _ForeignOutput(
+        r"^ib(?:warn|panic): \[\d+\]",
+        "an error of an InfiniBand tool",
+        "run `ibnetdiscover` as root on a node with an active port",
+    ),
+    _ForeignOutput(
+        r"^\w{3} +\d+ \d\d:\d\d:\d\d \d+ \[[0-9A-Fa-f]+\] 0x",
+        "opensm's log",
+        "use the file opensm-subnet.lst that opensm wrote",
+    ),
     _ForeignOutput(r"^[^\n]*\]\s*==\([^\n]*\)==>", "iblinkinfo's output", _SWEEP),
     _ForeignOutput(
         r"^(?:Load(?:ing)? Plugins from:|Running version:|-[IWE]- |Plugin Name\s+Result)",
@@ -110,11 +132,14 @@ _OUTPUTS: Final = (
         _SWEEP,
     ),
     _ForeignOutput(r"^CA '[^'\n]*'\s*$|^Infiniband device '", "ibstat's output", _HOST),
-    _ForeignOutput(r"^hca_id:\s|^\s*device\s+node GUID\s*$", "ibv_devinfo's output", _HOST),
+    _ForeignOutput(
+        r"^hca_id:\s|^\s*device\s+node GUID\s*$|^\d+ HCAs? found:", "ibv_devinfo's output", _HOST
+    ),
     _ForeignOutput(r"^\S+ port \d+ ==> ", "ibdev2netdev's output", _HOST),
     _ForeignOutput(r"^(?:\d+/\d+: )?link \S+/\d+ (?:subnet_prefix|state) ", "rdma's output", _HOST),
     _ForeignOutput(
-        r"\A\s*\[\s*\{[^{}]*\"ifindex\"\s*:|^\d+: \S+: <[A-Z0-9_,-]*> mtu \d",
+        r"\A\s*\[\s*\{[^{}]*\"ifindex\"\s*:|^\d+: \S+: <[A-Z0-9_,-]*> mtu \d|"
+        r"^\S+\s+(?:UP|DOWN|UNKNOWN)\s+[0-9a-f:]{17,59} <",
         "the output of `ip`",
         _HOST,
     ),
@@ -132,7 +157,7 @@ _OUTPUTS: Final = (
         _NETBOX,
     ),
     _ForeignOutput(
-        r"^NAME\s+STATUS\s+ROLES\s+AGE\s|^Name:\s+\S+\s*\nRoles:",
+        r"^NAME\s+STATUS\s+ROLES\s+AGE\s|^Name:\s+\S+\s*\nRoles:|\Anode/\S+\s*$",
         "kubectl's text",
         "run `kubectl get nodes -o json`",
     ),

@@ -57,7 +57,7 @@ def test_it_names_a_switch_without_a_name_after_its_file(tmp_path: Path) -> None
     [
         (None, "no file <device>.snmpwalk.txt in this folder"),
         (b"", "no rows: expected"),
-        (b"Timeout: No Response from 10.0.0.1\n", "not OID|tag|value"),
+        (b"Timeout: No Response from 10.0.0.1\n", "an error of snmpwalk: check the address"),
     ],
     ids=["holds none", "holds an empty one", "holds what a dead switch said"],
 )
