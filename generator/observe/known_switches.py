@@ -75,10 +75,7 @@ class KnownSwitches:
             keeps_switches: whether all cables of switches, but those of hosts, are as before.
         """
         present = _Present(fabric)
-        known = self._list_known(unnamed)
-        gone = {name: known[name] for name in known if name not in present.switches}
-        if 2 * len(gone) > len(known):  # another input, and not a loss
-            gone = {}
+        gone = self._find_gone(present.switches, unnamed)
         lost = {name: present.list_free(ends) for name, ends in {**gone, **self._lost}.items()}
         self._lost = {
             name: ends for name, ends in lost.items() if ends and name not in present.switches
@@ -91,11 +88,21 @@ class KnownSwitches:
             *(finding for finding in unnamed if named.isdisjoint(finding.ports)),
         )
 
-    def _list_known(self, unnamed: Sequence[Finding]) -> Mapping[str, Sequence[PortName]]:
-        """Return the ports that each known switch was cabled to."""
+    def _find_gone(
+        self, present: Collection[str], unnamed: Sequence[Finding]
+    ) -> Mapping[str, Sequence[PortName]]:
+        """Return the ports that each known switch was cabled to that is not present.
+
+        If most of them are gone, this is another input, and not a loss.
+        """
+        by_tree = _guess_ends(self._tree, unnamed) if self._cables is None else {}
+        known = by_tree if self._cables is None else self._cables.switches
+        gone = frozenset(known) - frozenset(present)
+        if not gone or 2 * len(gone) > len(known):
+            return {}
         if self._cables is not None:
-            return self._cables.list_ends(self._cables.switches)
-        return _guess_ends(self._tree, unnamed)
+            return self._cables.list_ends(gone)
+        return {name: by_tree[name] for name in gone}
 
 
 class _Present:
