@@ -11,8 +11,9 @@ MAX_MESSAGE_BYTES: Final = 4 * 1024 * 1024
 """In each direction; longer answers are sent as pages or as a stream."""
 MAX_DEADLINE_S: Final = 3600.0
 """A longer one counts as none; gRPC gives a call without a deadline some 300 billion years."""
-DEADLINE_ROUNDING_S: Final = 1.0
-"""gRPC rounds a deadline on its way, so that an hour may arrive as a little more."""
+DEADLINE_ROUNDING_S: Final = 11.0
+"""gRPC rounds a deadline of 1,000 to 10,000 s up to 10 s on its way, so that an hour and a
+millisecond arrives as more. Source: `Timeout::FromSeconds` in its `timeout_encoding.cc`."""
 MAX_SEARCH_S: Final = 10.0
 """Of the searches of one call together."""
 CROWDED_SEARCH_S: Final = 2.0

@@ -157,8 +157,9 @@ def test_streams_of_hard_gangs_stop_no_call(server: Serving) -> None:
             stream.cancel()
 
 
-def test_a_deadline_of_an_hour_is_accepted(server: Serving) -> None:
-    with PlacementClient(server.address, HOUR_S) as client:
+@pytest.mark.parametrize("late_s", [0, 0.5], ids=["exactly", "rounded up by the client"])
+def test_a_deadline_of_an_hour_is_accepted(server: Serving, late_s: float) -> None:
+    with PlacementClient(server.address, HOUR_S + late_s) as client:
         assert client.place(request_for(1)).is_proved
 
 
