@@ -226,6 +226,7 @@ async def _cut(content: bytes) -> AsyncIterator[bytes]:
     """Yield content in pieces, as fast as the client reads."""
     for start in range(0, len(content), PIECE_BYTES):
         yield content[start : start + PIECE_BYTES]
+        await _let_others_run()
 
 
 async def _unpack(content: bytes) -> AsyncIterator[bytes]:
@@ -234,6 +235,12 @@ async def _unpack(content: bytes) -> AsyncIterator[bytes]:
     while piece := unpacker.decompress(content, PIECE_BYTES):
         content = unpacker.unconsumed_tail
         yield piece
+        await _let_others_run()
+
+
+async def _let_others_run() -> None:
+    """Answer others, and notice that the client has gone: each further write would be logged."""
+    await asyncio.sleep(0)
 
 
 async def _read_form(request: Request) -> bytes | Response:

@@ -7,6 +7,7 @@ import http.client
 import resource
 import socket
 import ssl
+import struct
 import time
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -105,11 +106,15 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-@pytest.mark.parametrize("coding", ["identity", "gzip"])
-def test_clients_that_read_nothing_cost_little(coding: str) -> None:
+def serve_large_document() -> PageHttpServer:
     document = LargeDocument(sources_of(), clock=time.monotonic)
     app = PageSite(document, None, is_local=True).build_app()
-    server = PageHttpServer(Address("127.0.0.1", 0), app, None)
+    return PageHttpServer(Address("127.0.0.1", 0), app, None)
+
+
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+def test_clients_that_read_nothing_cost_little(coding: str) -> None:
+    server = serve_large_document()
     before = peak_bytes()
     asked = f"GET /document.json HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: {coding}\r\n\r\n"
     with ExitStack() as stack:
@@ -127,6 +132,20 @@ def test_clients_that_read_nothing_cost_little(coding: str) -> None:
         body = client.getresponse().read()
     assert len(gzip.decompress(body) if coding == "gzip" else body) == 64 << 20
     server.stop()
+
+
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+def test_clients_that_go_away_fill_no_log(coding: str, caplog: pytest.LogCaptureFixture) -> None:
+    server = serve_large_document()
+    asked = f"GET /document.json HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: {coding}\r\n\r\n"
+    for _ in range(20):
+        with closing(socket.create_connection(server.address, SOON_S)) as connection:
+            connection.sendall(asked.encode())
+            connection.recv(12)
+            reset = struct.pack("ii", 1, 0)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+    server.stop()
+    assert not [record for record in caplog.records if record.name == "asyncio"]
 
 
 def test_a_certificate_that_was_renewed_is_used(pki: Pki) -> None:
