@@ -19,7 +19,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from threading import Lock
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from generator.kube.transport import KubeRequest, Transport, decode_object
 from generator.rpc.auth.review_rate import ReviewRate
@@ -40,9 +40,12 @@ REVIEW_TIMEOUT_S: Final = 5.0
 _MIN_TIMEOUT_S: Final = 0.1
 NUM_REVIEWS: Final = 4
 """Tokens that are reviewed at the same time."""
-MAX_WAITING: Final = 32
-"""Fewer than the threads of the page, which answer callers whose verdict is known."""
-_MAX_PEER_WAITING: Final = 12
+NUM_RENEWALS: Final = 2
+"""Besides, tokens that were granted before."""
+MAX_WAITING: Final = 24
+MAX_RENEWALS_WAITING: Final = 8
+"""All together are fewer than the threads of the page, which answer callers whose verdict is
+known."""
 GROUP: Final = "toponaut.io"
 RESOURCE: Final = "placements"
 VERB: Final = "create"
@@ -58,6 +61,19 @@ class _CachedReview(NamedTuple):
     result: str | CallFailure
     expires_at_s: float
     """On the monotonic clock."""
+
+
+class _ReviewShare:
+    """How many tokens are reviewed at the same time, and how often."""
+
+    def __init__(self, clock: Monotonic, num_at_once: int, max_waiting: int) -> None:
+        self.slots = FairShare(
+            num_at_once,
+            per_caller=num_at_once - 1,
+            max_waiting=max_waiting,
+            waiting_per_caller=max_waiting // 2,
+        )
+        self.rate = ReviewRate(clock)
 
 
 class TokenReviews:
@@ -83,13 +99,9 @@ class TokenReviews:
         self._audience = audience
         self._clock = clock
         self._now = now
-        self._slots = FairShare(
-            NUM_REVIEWS,
-            per_caller=NUM_REVIEWS - 1,
-            max_waiting=MAX_WAITING,
-            waiting_per_caller=_MAX_PEER_WAITING,
-        )
-        self._rate = ReviewRate(clock)
+        self._first_reviews = _ReviewShare(clock, NUM_REVIEWS, MAX_WAITING)
+        self._renewals = _ReviewShare(clock, NUM_RENEWALS, MAX_RENEWALS_WAITING)
+        """Of tokens that were granted before: unknown ones do not keep known callers out."""
         self._lock = Lock()
         self._reviews: OrderedDict[bytes, _CachedReview] = OrderedDict()
         self._key = secrets.token_bytes(32)
@@ -107,14 +119,16 @@ class TokenReviews:
             return _REJECTED._replace(problem=f"{_REJECTED.problem}: {problem}")
         digest = hashlib.blake2b(token.encode(), key=self._key, digest_size=32).digest()
         cached = self._find_cached(digest)
-        if cached is not None:
+        if self._is_valid(cached):
             return cached.result
+        is_granted = cached is not None and isinstance(cached.result, str)
+        share = self._renewals if is_granted else self._first_reviews
         timeout_s = min(max(timeout_s, _MIN_TIMEOUT_S), REVIEW_TIMEOUT_S)
-        with self._slots.hold(peer, timeout_s=timeout_s) as has_slot:
+        with share.slots.hold(peer, timeout_s=timeout_s) as has_slot:
             cached = self._find_cached(digest)  # another call may have sent the same token
-            if cached is not None:
+            if self._is_valid(cached):
                 return cached.result
-            if not has_slot or not self._rate.take(peer):
+            if not has_slot or not share.rate.take(peer):
                 return _BUSY
             return self._review_and_cache(token, digest, timeout_s)
 
@@ -132,8 +146,10 @@ class TokenReviews:
 
     def _find_cached(self, digest: bytes) -> _CachedReview | None:
         with self._lock:
-            cached = self._reviews.get(digest)
-            return cached if cached is not None and self._clock() < cached.expires_at_s else None
+            return self._reviews.get(digest)
+
+    def _is_valid(self, cached: _CachedReview | None) -> TypeGuard[_CachedReview]:
+        return cached is not None and self._clock() < cached.expires_at_s
 
     def _cache(self, digest: bytes, verdict: _CachedReview) -> None:
         with self._lock:

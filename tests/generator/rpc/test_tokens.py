@@ -266,6 +266,30 @@ def test_many_peers_together_have_a_rate() -> None:
     assert judging.num_asked == BURST
 
 
+@pytest.mark.parametrize("peer", ["10.0.0.1", "192.0.2.1"], ids=["own", "other"])
+def test_unknown_tokens_keep_no_known_caller_out(peer: str) -> None:
+    judging = ReviewCase()
+    assert judging.verdict(peer="192.0.2.1") is None
+    for _ in range(3):
+        judging.clock.now_s += GRANTED_TTL_S
+        judging.server.token = {}
+        for at in range(2 * BURST):
+            judging.verdict(jwt(f"{judging.clock.now_s}-{at}"), peer=f"10.0.0.{at % 256}")
+        assert judging.verdict(jwt("new")) is FailureKind.OVERLOADED, "the rate is used up"
+        judging.server.token = GOOD
+        assert judging.verdict(peer=peer) is None
+
+
+def test_renewals_have_a_rate_too() -> None:
+    judging = ReviewCase()
+    assert judging.verdict() is None
+    judging.clock.now_s += GRANTED_TTL_S
+    judging.server.is_silent = True
+    for _ in range(2 * PEER_BURST):
+        assert judging.verdict() in {FailureKind.REVIEW_UNAVAILABLE, FailureKind.OVERLOADED}
+    assert judging.num_asked == 2 + PEER_BURST
+
+
 def test_reviews_that_hang_hold_few_callers() -> None:
     judging, num_held = ReviewCase(), NUM_REVIEWS + tokens.MAX_WAITING
     assert judging.verdict() is None
