@@ -2,7 +2,8 @@
 
 A switch is gone if no port of it has a link, and most of the devices that it was cabled to are
 still there, with the ports free. A switch whose ports are used again was replaced, and one that is
-gone together with its neighbors was taken down.
+gone together with its neighbors was taken down. A leaf that is gone together with its hosts is a
+rack that was taken down or switched off.
 """
 
 from __future__ import annotations
@@ -75,8 +76,11 @@ class KnownSwitches:
             keeps_switches: whether all cables of switches, but those of hosts, are as before.
         """
         present = _Present(fabric)
+        known = self._list_known()
         gone = self._find_gone(present.switches, unnamed)
-        lost = {name: present.list_free(ends) for name, ends in {**gone, **self._lost}.items()}
+        lost = {
+            name: present.list_free(ends, known) for name, ends in {**gone, **self._lost}.items()
+        }
         self._lost = {
             name: ends for name, ends in lost.items() if ends and name not in present.switches
         }
@@ -88,6 +92,12 @@ class KnownSwitches:
             *(finding for finding in unnamed if named.isdisjoint(finding.ports)),
         )
 
+    def _list_known(self) -> Collection[str]:
+        """Return the names of the switches of the last generation."""
+        if self._cables is not None:
+            return self._cables.switches
+        return {switch for domain in self._tree.domains for switch in domain.switches}
+
     def _find_gone(
         self, present: Collection[str], unnamed: Sequence[Finding]
     ) -> Mapping[str, Sequence[PortName]]:
@@ -95,13 +105,13 @@ class KnownSwitches:
 
         If most of them are gone, this is another input, and not a loss.
         """
-        by_tree = _guess_ends(self._tree, unnamed) if self._cables is None else {}
-        known = by_tree if self._cables is None else self._cables.switches
+        known = self._list_known()
         gone = frozenset(known) - frozenset(present)
         if not gone or 2 * len(gone) > len(known):
             return {}
         if self._cables is not None:
             return self._cables.list_ends(gone)
+        by_tree = _guess_ends(self._tree, unnamed)
         return {name: by_tree[name] for name in gone}
 
 
@@ -116,14 +126,28 @@ class _Present:
         """Devices with links."""
         self._number_by_name = {name: number for number, name in enumerate(columns.names)}
         self._linked = LinkedPorts(fabric)
+        is_node = np.array([node is not None for node in columns.nodes], np.bool_)
+        has_report = np.array([device.has_report for device in fabric.devices], np.bool_)
+        # Where most nodes report, one that does not is off. Elsewhere only the node list tells.
+        says_off = 2 * np.count_nonzero(is_node & has_report) > np.count_nonzero(is_node)
+        self._is_on = has_report | ~is_node if says_off else np.ones(len(is_node), np.bool_)
 
-    def list_free(self, ends: Sequence[PortName]) -> tuple[PortName, ...]:
-        """Return which of the ports are free; none if most devices are gone or ports are used."""
+    def list_free(
+        self, ends: Sequence[PortName], switches: Collection[str]
+    ) -> tuple[PortName, ...]:
+        """Return which of the ports are free; none if most devices are gone or ports are used.
+
+        Args:
+            ends: the ports that a switch was cabled to.
+            switches: those that are known. If an end is at a host, most hosts must be there.
+        """
         numbers = self._number_by_name
         devices = {end.device for end in ends}
-        there = [end for end in ends if end.device in numbers]
-        if 2 * len(devices & numbers.keys()) < len(devices):
+        judged = {name for name in devices if name not in switches} or devices
+        num_on = sum(name in numbers and self._is_on[numbers[name]] for name in judged)
+        if 2 * num_on < len(judged):
             return ()
+        there = [end for end in ends if end.device in numbers]
         free = [
             end for end in there if end.port not in self._linked.list_names(numbers[end.device])
         ]

@@ -76,9 +76,14 @@ def name(fabric: Fabric) -> str:
     return f"{fabric.spec.num_hosts} hosts, {fabric.spec.kind.value}, radix {fabric.spec.radix}"
 
 
-def infer(wiring: Wiring, *lost: str, faults: FaultSpec | None = None) -> InferenceState:
+def infer(
+    wiring: Wiring,
+    *lost: str,
+    faults: FaultSpec | None = None,
+    mix: SourceMix = SourceMix.ALL,
+) -> InferenceState:
     damaged = damage_fabric(wiring, faults or FaultSpec(lost=lost), random.Random(0))  # noqa: S311
-    return build_inference_state(build_fabric(collect_sources(damaged, SourceMix.ALL)))
+    return build_inference_state(build_fabric(collect_sources(damaged, mix)))
 
 
 def find_lost(wiring: Wiring, *lost: str, faults: FaultSpec | None = None) -> list[Finding]:

@@ -77,7 +77,7 @@ class _LostSwitchSearch:
         """Yield the findings, those about switches of one group together."""
         slots: dict[int, list[_Slot]] = defaultdict(list)
         for cohorts in self._cohorts.values():
-            for slot in chain(_find_by_peers(cohorts), *map(_find_by_run, cohorts)):
+            for slot in chain(_find_by_peers(cohorts), _find_by_run(cohorts)):
                 if self._is_empty(slot) and not _is_by_chance(slot, cohorts):
                     slots[slot.cohort.group].append(slot)
         for group, lost in sorted(slots.items()):
@@ -297,10 +297,22 @@ def _list_slots(uses: Mapping[str, UplinkUse]) -> list[tuple[str, ...]]:
     return sorted(tuple(sorted(ports, key=natural_key)) for ports in slots.values())
 
 
-def _find_by_run(cohort: Cohort) -> Iterator[_Slot]:
-    """Yield the slots of a cohort of switches between its used ports."""
-    if cohort.rank and len(cohort.members) >= MIN_MEMBERS:
-        yield from (_Slot(cohort, ports, 0) for ports in _find_gaps(cohort.usual))
+def _find_by_run(cohorts: Sequence[Cohort]) -> Iterator[_Slot]:
+    """Yield the slots between the used ports of switches, unless most of several cohorts lack them.
+
+    So are spines that were never installed in any pod.
+    """
+    slots = [
+        _Slot(cohort, ports, 0)
+        for cohort in cohorts
+        if cohort.rank and len(cohort.members) >= MIN_MEMBERS
+        for ports in _find_gaps(cohort.usual)
+    ]
+    num_lacking = Counter(slot.ports for slot in slots)
+    for slot in slots:
+        num = num_lacking[slot.ports]
+        if num == 1 or 2 * num <= len(cohorts):
+            yield slot
 
 
 def _find_gaps(uses: Mapping[str, UplinkUse]) -> Iterator[tuple[str, ...]]:

@@ -110,16 +110,18 @@ def _find_missing_switch_links(
             lowers[group.parent] += [switch for switch in group.switches if switch not in misplaced]
     is_up = domain_links.is_up & ~np.isin(domain_links.near, list(misplaced))
     up = PairCounts(domain_links.near, domain_links.far, domain_links.counts).where(is_up)
-    totals = np.bincount(up.left, up.counts, len(cables.fabric.devices)).astype(np.intp)
+    cohorts = [cohort for cohort in cables.cohorts if cohort.rank]
+    lower_side, upper_side = (np.full(len(cables.fabric.devices), NO_GROUP) for _ in range(2))
+    for number, cohort in enumerate(cohorts):
+        lower_side[cohort.members], upper_side[cohort.uppers] = number, number
+    numbers = np.where(lower_side[up.left] == upper_side[up.right], lower_side[up.left], NO_GROUP)
+    # A leaf without hosts seems to be above the spines that it is cabled to, but in no cohort.
+    inside = up.where(numbers != NO_GROUP)
+    totals = np.bincount(inside.left, inside.counts, len(cables.fabric.devices)).astype(np.intp)
     frequencies = {
         group_index: Counter(totals[below].tolist()) for group_index, below in lowers.items()
     }
     designed = find_designed_by_usual(frequencies.values())
-    cohorts = [cohort for cohort in cables.cohorts if cohort.rank]
-    lower_side, upper_side = (np.full(len(totals), NO_GROUP) for _ in range(2))
-    for number, cohort in enumerate(cohorts):
-        lower_side[cohort.members], upper_side[cohort.uppers] = number, number
-    numbers = np.where(lower_side[up.left] == upper_side[up.right], lower_side[up.left], NO_GROUP)
     order = np.argsort(numbers, kind="stable")
     bounds = np.searchsorted(numbers[order], np.arange(len(cohorts) + 1)).tolist()
     for number, cohort in enumerate(cohorts):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from generator.observe.known_switches import KnownSwitches
+from generator.simulation.run_names import SourceMix
 from tests.topology.lost_switches import (
     FABRICS,
     LARGE,
@@ -95,3 +98,33 @@ def test_other_faults_lose_no_switch(wiring: Wiring, faults: FaultSpec) -> None:
     known = KnownSwitches()
     update(known, infer(wiring))
     assert update(known, infer(wiring, faults=faults)) == ()
+
+
+@pytest.mark.parametrize("fabric", FABRICS, ids=name)
+def test_a_leaf_that_is_gone_with_its_hosts_is_not_lost(fabric: Fabric) -> None:
+    wiring = build_wiring(fabric.spec)
+    leaf = next(switch for switch in wiring.switches if switch.rank == 1)
+    leaves = {switch.name for switch in wiring.switches if switch.path == leaf.path}
+    if fabric.spec.ports_per_host == 1:
+        leaves = {leaf.name}
+    names = {switch.name for switch in wiring.switches}
+    hosts = {near for one in leaves for near in list_neighbors(wiring, one)} - names
+    gone = leaves | hosts
+    removed = replace(
+        wiring,
+        hosts=tuple(host for host in wiring.hosts if host.name not in gone),
+        switches=tuple(switch for switch in wiring.switches if switch.name not in gone),
+        cables=tuple(
+            cable for cable in wiring.cables if gone.isdisjoint(end.device for end in cable)
+        ),
+    )
+    for state in (infer(removed), infer(wiring, *gone)):
+        known = KnownSwitches()
+        update(known, infer(wiring))
+        assert update(known, state) == ()
+
+
+def test_a_leaf_is_lost_with_its_hosts_where_no_host_reports(wiring: Wiring) -> None:
+    known = KnownSwitches()
+    for lost, num in (((), 0), (("leaf-g03",), 1)):
+        assert len(update(known, infer(wiring, *lost, mix=SourceMix.LISTED_SWEEP))) == num

@@ -7,6 +7,7 @@ last spine leave no trace: the fabric looks as if it was built with one spine le
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import pytest
@@ -19,12 +20,13 @@ from tests.topology.lost_switches import (
     LARGE,
     Fabric,
     find_lost,
+    infer,
     list_neighbors,
     list_positions,
     name,
 )
 from topology.model.errors import ConfigError
-from topology.model.facts import Medium
+from topology.model.facts import FindingKind, Medium
 from topology.synthetic import FabricKind, FaultSpec, SyntheticSpec, build_wiring
 
 
@@ -88,6 +90,38 @@ def test_several_lost_switches_are_as_many_findings(
 @pytest.mark.parametrize("fabric", FABRICS, ids=name)
 def test_other_faults_are_no_lost_switch(fabric: Fabric, faults: FaultSpec) -> None:
     assert find_lost(build_wiring(fabric.spec), faults=faults) == []
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        SyntheticSpec(FabricKind.FAT_TREE, 128, radix=16, tiers=3),
+        SyntheticSpec(FabricKind.RAIL, 96, rails=4, radix=16),
+        SyntheticSpec(FabricKind.DUAL_PLANE, 128, rails=4),
+        SyntheticSpec(FabricKind.DRAGONFLY_PLUS, 128, radix=16),
+    ],
+    ids=lambda spec: spec.kind.value,
+)
+def test_spines_that_are_installed_in_no_pod_are_not_lost(spec: SyntheticSpec) -> None:
+    wiring = build_wiring(spec)
+    spines: dict[object, list[str]] = defaultdict(list)
+    for switch in wiring.switches:
+        if switch.rank == 2:
+            spines[switch.path, switch.plane].append(switch.name)
+    assert find_lost(wiring, *(names[1] for names in spines.values())) == []
+
+
+@pytest.mark.parametrize("uplinks", [3, 5, 7])
+def test_a_leaf_whose_hosts_are_off_is_no_missing_link_of_spines(uplinks: int) -> None:
+    wiring = build_wiring(
+        SyntheticSpec(FabricKind.FAT_TREE, 128, radix=16, tiers=3, uplinks=uplinks)
+    )
+    leaf = next(switch.name for switch in wiring.switches if switch.rank == 1)
+    names = {switch.name for switch in wiring.switches}
+    hosts = list_neighbors(wiring, leaf) - names
+    findings = infer(wiring, *hosts).inference.findings
+    kinds = {row.kind for row in findings if row.device in names}
+    assert kinds.isdisjoint({FindingKind.LOST_SWITCH, FindingKind.MISSING_LINK})
 
 
 @st.composite
