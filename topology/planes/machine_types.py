@@ -2,12 +2,13 @@
 
 A slot is a port of one name, medium and distance to a GPU, with or without RDMA. Hosts are of one
 type if the slots of one are among those of the other, at the same rates: a host can lack a card, or
-hide an interface in a pod, and is still the same machine.
+hide an interface in a pod, and is still the same machine. A slot may decide for all hosts of the
+type, so it needs witnesses: hosts with a slot that few others have are of another type.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,6 +38,12 @@ _NO_PORT: Final = -1
 _USUAL_SHARE: Final = 3
 """The rate of a slot is the highest that a third of its ports reach, so that neither one slow port
 nor one odd host changes it."""
+
+
+MIN_HOSTS: Final = 2
+"""Hosts that must have a slot in a type of more hosts."""
+MIN_HOSTS_PERCENT: Final = 5
+"""Share of the hosts of a type that must have a slot."""
 
 
 class PortSlot(NamedTuple):
@@ -170,25 +177,60 @@ def _group_hosts(table: _SlotTable) -> Index:
     for number, own_hosts in enumerate(hosts_by_slots.values()):
         outline_of_host[own_hosts] = number
     outlines = _find_slot_rates(table, outline_of_host)
-    sizes = np.bincount(outline_of_host).tolist()
+    type_of_outline = _group_outlines(outlines, np.bincount(outline_of_host).tolist())
+    types: Index = np.array(type_of_outline, np.intp)[outline_of_host]
+    return types
+
+
+def _group_outlines(outlines: Sequence[Mapping[int, int]], sizes: Sequence[int]) -> list[int]:
+    """Return the number of the type of each outline.
+
+    Args:
+        outlines: the slots of some hosts, with their rates.
+        sizes: the number of these hosts.
+    """
     ranked = sorted(
         range(len(outlines)),
         key=lambda number: (-len(outlines[number]), -sizes[number], sorted(outlines[number])),
     )
-    type_of_outline = np.zeros(len(outlines), np.intp)
+    place_of = {number: place for place, number in enumerate(ranked)}
+    types = _join_outlines(outlines, ranked)
+    while odd := _find_odd_outlines(outlines, sizes, types):
+        ranked = [number for number in ranked if number in types and number not in odd]
+        types = _join_outlines(outlines, ranked)
+    return [place_of[types.get(number, number)] for number in range(len(outlines))]
+
+
+def _join_outlines(outlines: Sequence[Mapping[int, int]], ranked: Sequence[int]) -> dict[int, int]:
+    """Return the type of each ranked outline: its own number, or that of a larger outline."""
+    types: dict[int, int] = {}
     types_by_slot: dict[int, list[int]] = defaultdict(list)
-    largest: list[Mapping[int, int]] = []
     for number in ranked:
-        own = outlines[number]
-        found = _find_larger_type(own, types_by_slot, largest)
+        found = _find_larger_type(outlines[number], types_by_slot, outlines)
         if found is None:
-            found = len(largest)
-            largest.append(own)
-            for slot in own:
-                types_by_slot[slot].append(found)
-        type_of_outline[number] = found
-    types: Index = type_of_outline[outline_of_host]
+            found = number
+            for slot in outlines[number]:
+                types_by_slot[slot].append(number)
+        types[number] = found
     return types
+
+
+def _find_odd_outlines(
+    outlines: Sequence[Mapping[int, int]], sizes: Sequence[int], types: Mapping[int, int]
+) -> set[int]:
+    """Return the outlines with a slot that too few hosts of their type have."""
+    num_hosts, num_by_slot = Counter[int](), Counter[tuple[int, int]]()
+    for number, found in types.items():
+        num_hosts[found] += sizes[number]
+        for slot in outlines[number]:
+            num_by_slot[found, slot] += sizes[number]
+    return {
+        number
+        for number, found in types.items()
+        if num_hosts[found] > max(MIN_HOSTS, sizes[number])
+        and min(num_by_slot[found, slot] for slot in outlines[number])
+        < max(MIN_HOSTS, -(-num_hosts[found] * MIN_HOSTS_PERCENT // 100))
+    }
 
 
 def _find_slot_rates(table: _SlotTable, outline_of_host: Index) -> list[dict[int, int]]:
@@ -208,11 +250,11 @@ def _find_slot_rates(table: _SlotTable, outline_of_host: Index) -> list[dict[int
 def _find_larger_type(
     own: Mapping[int, int],
     types_by_slot: Mapping[int, Sequence[int]],
-    largest: Sequence[Mapping[int, int]],
+    outlines: Sequence[Mapping[int, int]],
 ) -> int | None:
     """Return the first type that has all of these slots, most of them at the same rate."""
     rarest = min((types_by_slot.get(slot, ()) for slot in own), key=len)
-    return next((number for number in rarest if _is_part(own, largest[number])), None)
+    return next((number for number in rarest if _is_part(own, outlines[number])), None)
 
 
 def _is_part(own: Mapping[int, int], larger: Mapping[int, int]) -> bool:

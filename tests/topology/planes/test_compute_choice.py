@@ -415,3 +415,23 @@ def test_it_does_not_depend_on_the_order_or_the_number_of_equal_hosts(
     more = hosts_of(*groups, first=NUM_HOSTS, num=num_more)
     split = split_of({**more, **shuffled})
     assert compute_of(split) == compute_of(split, f"h{NUM_HOSTS}") == chosen
+
+
+LIES = {
+    "faster ports": [Group("fast#", 8, 800, distance=SWITCH, switch="fast")],
+    "InfiniBand": [IB8],
+    "a faster HCA that is down": [down(Group("mlx5_9/1", 1, 1600, IB, distance=SWITCH))],
+}
+PLAIN = Group("eth#", 2, distance=None, is_rdma=False)
+
+
+@pytest.mark.parametrize("own", [PLAIN, ROCE4], ids=["plain", "RoCE"])
+@pytest.mark.parametrize("num_liars", [1, 2])
+@pytest.mark.parametrize("lies", LIES.values(), ids=LIES)
+def test_a_few_hosts_choose_no_network_for_others(
+    lies: list[Group], num_liars: int, own: Group
+) -> None:
+    others = hosts_of(own, MANAGEMENT, num=60)
+    liars = hosts_of(own, MANAGEMENT, *lies, first=60, num=num_liars)
+    split = split_of(others | liars)
+    assert all(compute_of(split, host) == names(own) for host in others)
