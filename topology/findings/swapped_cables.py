@@ -8,8 +8,9 @@ had their ends exchanged; exchanging them back repairs both.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -206,22 +207,39 @@ def _find_crossed_uplinks(
     """Yield cables to another switch of the right group: one switch too many, and one too few.
 
     A switch that has the usual number of cables to each switch above, at other ports than its
-    peers, is cabled as somebody planned it.
+    peers, is cabled as somebody planned it. If it lacks one and has another too often, the cables
+    in between are in two swaps or more.
     """
-    odd = list(find_odd_uplinks(fabric, plane, groups))
-    counts = plane.switch_edges.pairs_both_ways.by_left if odd else {}
-    for edge, expected in odd:
-        group = groups.switch_group[edge.b]
-        peers = [
-            low for low in counts[expected] if groups.parents[groups.switch_group[low]] == group
-        ]
-        usual, usual_here = (
-            find_most_frequent(Counter(counts[high].get(low, 0) for low in peers))
-            for high in (expected, edge.b)
-        )
-        present = counts[edge.a]
-        if present.get(expected, 0) < usual and present[edge.b] > usual_here:
-            yield MisplacedCable(edge, f"switch {expected}", f"switch {edge.b}")
+    counts = plane.switch_edges.pairs_both_ways.by_left
+
+    @cache
+    def find_usual(high: int) -> int:
+        group = groups.switch_group[high]
+        lows = (low for low in counts[high] if groups.parents[groups.switch_group[low]] == group)
+        return find_most_frequent(Counter(counts[high][low] for low in lows))
+
+    moves: dict[int, list[tuple[Edge, int]]] = defaultdict(list)
+    for edge, expected in find_odd_uplinks(fabric, plane, groups):
+        moves[edge.a].append((edge, expected))
+    for low, own in moves.items():
+        present = counts[low]
+        lacking = {high for _, high in own if present.get(high, 0) < find_usual(high)}
+        doubled = {edge.b for edge, _ in own if present[edge.b] > find_usual(edge.b)}
+        steps = [(expected, edge.b) for edge, expected in own]
+        after = _reach(lacking, steps)
+        before = _reach(doubled, [(end, start) for start, end in steps])
+        for edge, expected in own:
+            if expected in after and edge.b in before:
+                yield MisplacedCable(edge, f"switch {expected}", f"switch {edge.b}")
+
+
+def _reach(starts: Collection[int], steps: Sequence[tuple[int, int]]) -> set[int]:
+    """Return the switches that steps lead to, also one after another, and the starts."""
+    found, num = {*starts}, -1
+    while num != len(found):
+        num = len(found)
+        found |= {end for start, end in steps if start in found}
+    return found
 
 
 def _reverse_edge(edge: Edge) -> Edge:

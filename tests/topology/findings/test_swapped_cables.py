@@ -202,3 +202,23 @@ def test_it_names_both_cables_of_a_swap_inside_a_pod(
     assert finding.kind is FindingKind.SWAPPED_CABLE
     assert set(finding.ports) == {end for cable in ups for end in cable}
     assert set(finding.swap[0]) == {ups[0].high, ups[1].high}
+
+
+def test_it_names_both_swaps_that_share_a_leaf() -> None:
+    wiring = build_wiring(SyntheticSpec(FabricKind.RAIL, 64, rails=4, radix=16))
+    leaves = ("leaf-p01-g01-r1", "leaf-p01-g01-r2", "leaf-p01-g02-r1")
+    first, shared, last = (
+        [cable for cable in wiring.cables if cable.low.device == leaf] for leaf in leaves
+    )
+    pairs = (first[4], shared[0]), (shared[1], last[0])
+    swapped = {
+        cable: Cable(cable.low, other.high)
+        for one, two in pairs
+        for cable, other in ((one, two), (two, one))
+    }
+    cables = tuple(swapped.get(cable, cable) for cable in wiring.cables)
+    found = inferred(replace(build_undamaged(wiring), cables=cables)).findings
+    assert {finding.kind for finding in found} == {FindingKind.SWAPPED_CABLE}
+    assert {frozenset(finding.swap[0]) for finding in found} == {
+        frozenset({one.high, two.high}) for one, two in pairs
+    }
