@@ -274,6 +274,22 @@ def _change_facts(author: _Liar, device: Device) -> Device:
     return _each_port(author, device, change)
 
 
+def _add_better_ports(author: _Liar, device: Device) -> Device:
+    """Return the device with ports that would be the compute network of its machine type."""
+    rng = author.rng
+    port = Port(
+        "fast",
+        medium=rng.choice((Medium.ETHERNET, Medium.INFINIBAND)),
+        state=rng.choice(list(PortState)),
+        rate_bps=rng.choice((None, 10**13)),
+        rdma_device=rng.choice((None, "mlx5_9")),
+        gpu_distance=rng.choice((None, *GpuDistance)),
+        neighbors=rng.choice(((), (author.invent(),))),
+    )
+    more = (port._replace(name=f"fast{number}") for number in range(rng.randint(1, 9)))
+    return replace(device, ports=(*device.ports, *more))
+
+
 def _pose_as_another(author: _Liar, device: Device) -> Device:
     """Return the facts of another device, as a replayed report has them."""
     other = author.any_device()
@@ -309,6 +325,7 @@ _LIES: Final[Sequence[Callable[[_Liar, Device], Device]]] = (
     _exchange_rails,
     _join_cliques,
     _change_facts,
+    _add_better_ports,
     _pose_as_another,
     _replay_an_older_report,
     _say_nothing,
