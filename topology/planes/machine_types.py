@@ -9,7 +9,7 @@ type, so it needs witnesses: hosts with a slot that few others have are of anoth
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -218,19 +218,38 @@ def _join_outlines(outlines: Sequence[Mapping[int, int]], ranked: Sequence[int])
 def _find_odd_outlines(
     outlines: Sequence[Mapping[int, int]], sizes: Sequence[int], types: Mapping[int, int]
 ) -> set[int]:
-    """Return the outlines with a slot that too few hosts of their type have."""
-    num_hosts, num_by_slot = Counter[int](), Counter[tuple[int, int]]()
+    """Return the outlines that too few hosts have for what they decide about their type.
+
+    They have a slot that few other hosts have, or are all that joins hosts of two types.
+    """
+    members: dict[int, list[int]] = defaultdict(list)
     for number, found in types.items():
-        num_hosts[found] += sizes[number]
-        for slot in outlines[number]:
-            num_by_slot[found, slot] += sizes[number]
-    return {
-        number
-        for number, found in types.items()
-        if num_hosts[found] > max(MIN_HOSTS, sizes[number])
-        and min(num_by_slot[found, slot] for slot in outlines[number])
-        < max(MIN_HOSTS, -(-num_hosts[found] * MIN_HOSTS_PERCENT // 100))
-    }
+        members[found].append(number)
+    odd: set[int] = set()
+    for largest, numbers in members.items():
+        num_hosts = sum(sizes[number] for number in numbers)
+        if len(numbers) == 1 or num_hosts <= MIN_HOSTS:
+            continue
+        num_needed = max(MIN_HOSTS, -(-num_hosts * MIN_HOSTS_PERCENT // 100))
+        num_by_slot = _count_hosts({n: outlines[n] for n in numbers}, sizes)
+        odd |= {n for n in numbers if min(num_by_slot[slot] for slot in outlines[n]) < num_needed}
+        if sizes[largest] < num_needed:
+            parts = _join_outlines(outlines, [n for n in numbers if n != largest])
+            num_by_part = _count_hosts({n: [part] for n, part in parts.items()}, sizes)
+            if sum(num >= num_needed for num in num_by_part.values()) > 1:
+                odd.add(largest)
+    return odd
+
+
+def _count_hosts(
+    keys_by_outline: Mapping[int, Iterable[int]], sizes: Sequence[int]
+) -> Counter[int]:
+    """Return how many hosts have each key."""
+    counts = Counter[int]()
+    for number, keys in keys_by_outline.items():
+        for key in keys:
+            counts[key] += sizes[number]
+    return counts
 
 
 def _find_slot_rates(table: _SlotTable, outline_of_host: Index) -> list[dict[int, int]]:

@@ -435,3 +435,11 @@ def test_a_few_hosts_choose_no_network_for_others(
     liars = hosts_of(own, MANAGEMENT, *lies, first=60, num=num_liars)
     split = split_of(others | liars)
     assert all(compute_of(split, host) == names(own) for host in others)
+
+
+def test_a_host_with_the_ports_of_two_machine_types_joins_them_not() -> None:
+    roce = hosts_of(ROCE8, BF3, MANAGEMENT, num=30)
+    infiniband = hosts_of(IB8, BF3, MANAGEMENT, first=30, num=30)
+    split = split_of(roce | infiniband | hosts_of(ROCE8, IB8, BF3, MANAGEMENT, first=60, num=1))
+    assert all(compute_of(split, host) == names(ROCE8) for host in roce)
+    assert all(compute_of(split, host) == names(IB8) for host in infiniband)
