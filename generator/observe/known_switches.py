@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.findings.lost_switches import fold_devices
+from topology.findings.lost_switches import fold_texts
 from topology.findings.usual_ports import LinkedPorts
 from topology.model.fabric import Fabric, columns_of
 from topology.model.fabric_columns import name_codes
@@ -194,7 +194,7 @@ def _build_finding(name: str, ends: Sequence[PortName]) -> Finding:
         port=None,
         severity=Severity.ERROR,
         message=(
-            f"{name} is gone, and with it the cables to {fold_devices(devices)} ({len(devices)} "
+            f"{name} is gone, and with it the cables to {fold_texts(devices)} ({len(devices)} "
             "devices). Check its power. If it was removed on purpose, silence this finding."
         ),
         ports=tuple(ends),

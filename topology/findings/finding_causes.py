@@ -76,14 +76,17 @@ def drop_consequences(findings: Iterable[Finding]) -> list[Finding]:
 def find_explanations(findings: Sequence[Finding]) -> dict[int, int]:
     """Return the findings that follow from another one, and the number of that one.
 
-    A lost switch explains the ports that are down and the links that are missing there; a port that
-    is down explains its missing link.
+    A lost switch explains the ports that are down and the links that are missing there, and also
+    that a neighbor has too few links at ports that are unknown; a port that is down explains its
+    missing link.
     """
     lost: dict[PortName, int] = {}
+    neighbors: dict[str, int] = {}
     down: dict[PortName, int] = {}
     for number, row in enumerate(findings):
         if row.kind is FindingKind.LOST_SWITCH:
             lost.update(dict.fromkeys(row.ports, number))
+            neighbors.update((end.device, number) for end in row.ports)
         elif row.kind is FindingKind.DOWN_PORT:
             down[PortName(row.device, row.port or "")] = number
     explained: dict[int, int] = {}
@@ -91,6 +94,8 @@ def find_explanations(findings: Sequence[Finding]) -> dict[int, int]:
         if row.kind is FindingKind.MISSING_LINK:
             cause = _find_cause(row, lost)
             cause = _find_cause(row, down) if cause is None else cause
+            if cause is None and row.ports == (PortName(row.device, ""),):
+                cause = neighbors.get(row.device)
         elif row.kind is FindingKind.DOWN_PORT:
             cause = lost.get(PortName(row.device, row.port or ""))
         else:

@@ -212,17 +212,18 @@ class _LostSwitchSearch:
         return sum(num_free[:-1])
 
     def _finding(self, below: Sequence[PortName], above: Sequence[PortName]) -> Finding:
-        ports = ",".join(dict.fromkeys(end.port for end in below))
+        ports = list(dict.fromkeys(end.port for end in below))
+        place = f"{'ports' if len(ports) > 1 else 'port'} {fold_texts(ports)}"
         devices = list(dict.fromkeys(end.device for end in below))
         others = list(dict.fromkeys(end.device for end in above))
-        also = f" It was also cabled to {fold_devices(others)}." if others else ""
+        also = f" It was also cabled to {fold_texts(others)}." if others else ""
         return Finding(
             kind=FindingKind.LOST_SWITCH,
             device=below[0].device,
             port=below[0].port,
             severity=Severity.ERROR,
             message=(
-                f"The switch at port {_shorten(ports)} of {fold_devices(devices)} ({len(devices)} "
+                f"The switch at {place} of {fold_texts(devices)} ({len(devices)} "
                 f"devices) is gone: none of them has a link there, but their peers have.{also} "
                 "Check the power of the switch. If it was removed on purpose, silence this finding."
             ),
@@ -230,8 +231,8 @@ class _LostSwitchSearch:
         )
 
 
-def fold_devices(names: Sequence[str]) -> str:
-    """Return the names of devices as ranges, cut where they are long."""
+def fold_texts(names: Sequence[str]) -> str:
+    """Return names as ranges, cut where they are long."""
     return _shorten(fold_names(sorted(names, key=natural_key)))
 
 

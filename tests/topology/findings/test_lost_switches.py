@@ -25,6 +25,7 @@ from tests.topology.lost_switches import (
     list_positions,
     name,
 )
+from topology.findings.finding_causes import drop_consequences
 from topology.model.errors import ConfigError
 from topology.model.facts import FindingKind, Medium
 from topology.synthetic import FabricKind, FaultSpec, SyntheticSpec, build_wiring
@@ -35,7 +36,9 @@ def check_losses(fabric: Fabric) -> None:
     assert find_lost(wiring) == []
     assert find_lost(wiring, wiring.hosts[len(wiring.hosts) // 2].name) == []
     for rank, switch, is_at_end in list_positions(wiring):
-        found = find_lost(wiring, switch)
+        causes = drop_consequences(infer(wiring, switch).inference.findings)
+        found = [finding for finding in causes if finding.kind is FindingKind.LOST_SWITCH]
+        assert causes == found, switch
         if fabric.is_one_pod and rank > 1 and is_at_end:
             assert found == [], switch
             continue
