@@ -71,6 +71,8 @@ LARGE: Final = (
     Fabric(pairs(4096)),
 )
 
+_MANY_HOSTS: Final = 1000
+
 
 def name(fabric: Fabric) -> str:
     return f"{fabric.spec.num_hosts} hosts, {fabric.spec.kind.value}, radix {fabric.spec.radix}"
@@ -92,11 +94,16 @@ def find_lost(wiring: Wiring, *lost: str, faults: FaultSpec | None = None) -> li
 
 
 def list_positions(wiring: Wiring) -> Iterator[tuple[int, str, bool]]:
-    """Yield the rank of a switch, its name, and whether it is the first or last one."""
+    """Yield the rank of a switch, its name, and whether it is the first or last one.
+
+    Of a large fabric, only the middle one of each rank: an inference takes up to ten seconds.
+    """
+    is_large = len(wiring.hosts) > _MANY_HOSTS
     for rank in sorted({switch.rank for switch in wiring.switches}):
         names = [switch.name for switch in wiring.switches if switch.rank == rank]
-        for place in sorted({0, 1, len(names) // 2, len(names) - 1}):
-            yield rank, names[place], place in (0, len(names) - 1)
+        last = len(names) - 1
+        for place in [len(names) // 2] if is_large else sorted({0, 1, len(names) // 2, last}):
+            yield rank, names[place], place in (0, last)
 
 
 def list_neighbors(wiring: Wiring, switch: str) -> set[str]:

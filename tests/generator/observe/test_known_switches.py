@@ -50,6 +50,7 @@ def test_a_lost_switch_is_named(fabric: Fabric) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("fabric", LARGE, ids=name)
 def test_a_lost_switch_of_a_large_fabric_is_named(fabric: Fabric) -> None:
     check_losses(fabric)

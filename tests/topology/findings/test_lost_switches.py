@@ -54,6 +54,7 @@ def test_a_lost_switch_is_one_finding_that_names_its_neighbors(fabric: Fabric) -
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("fabric", LARGE, ids=name)
 def test_a_lost_switch_of_a_large_fabric_is_one_finding(fabric: Fabric) -> None:
     check_losses(fabric)
