@@ -169,7 +169,10 @@ def _build_doubt(split: PlaneSplit, choice: ComputeChoice) -> Finding:
         render_rules({machine.slots[column].name for column in columns} | others)
         for columns in (chosen, rival)
     )
-    is_nearer = choice.rival and rank_distance(choice.chosen) < rank_distance(choice.rival)
+    is_sure = choice.chosen.medium is Medium.INFINIBAND and choice.has_link
+    if choice.rival:
+        is_sure &= choice.rival.medium is not Medium.INFINIBAND
+        is_sure |= rank_distance(choice.chosen) < rank_distance(choice.rival)
     nodes = count_nodes(list_nodes_with(fabric, machine.numbers))
     message = (
         f"The compute network of {nodes} is a close choice: "
@@ -182,7 +185,7 @@ def _build_doubt(split: PlaneSplit, choice: ComputeChoice) -> Finding:
         kind=FindingKind.PLANE_DOUBTFUL,
         device=COMPUTE,
         port=None,
-        severity=Severity.INFO if is_nearer else Severity.WARNING,
+        severity=Severity.INFO if is_sure else Severity.WARNING,
         message=message,
         ports=_list_ends(fabric, own),
     )

@@ -17,7 +17,15 @@ from tests.effort import examples
 from tests.topology.cables import heard_from
 from tests.topology.networks import GBIT, planes_of_ports, split_of
 from topology.findings.plane_findings import find_plane_problems
-from topology.model.facts import Finding, FindingKind, GpuDistance, Medium, Port, PortState
+from topology.model.facts import (
+    Finding,
+    FindingKind,
+    GpuDistance,
+    Medium,
+    Port,
+    PortState,
+    Severity,
+)
 from topology.planes.plane import PlaneSplit
 from topology.planes.policy import COMPUTE
 
@@ -293,32 +301,46 @@ def test_it_waits_for_evidence_of(groups: list[Group], chosen: Group, text: str)
 
 
 @pytest.mark.parametrize(
-    ("groups", "ports"),
+    ("groups", "ports", "severity"),
     [
         pytest.param(
-            [IB1, BOND], ["mlx5_9/1", "ens5f0np0"], id="InfiniBand and a bond of its total rate"
+            [IB1, BOND],
+            ["mlx5_9/1", "ens5f0np0"],
+            Severity.INFO,
+            id="InfiniBand and a bond of its total rate",
+        ),
+        pytest.param(
+            [silent(IB1), BOND],
+            ["mlx5_9/1", "ens5f0np0"],
+            Severity.WARNING,
+            id="the same before the first sweep",
         ),
         pytest.param(
             [ROCE4, replace(FRONT, rate=400)],
             ["ens0np0", "enP6p3s0f0np0"],
+            Severity.WARNING,
             id="as many front ports of the same kind",
         ),
         pytest.param(
             [ROCE8, replace(IB_STORAGE, distance=NUMA)],
             ["ens0np0", "mlx5_10/1"],
+            Severity.INFO,
             id="InfiniBand that loses to nearer Ethernet",
         ),
         pytest.param(
             [replace(ROCE8, distance=NUMA), IB1],
             ["ens0np0", "mlx5_9/1"],
+            Severity.WARNING,
             id="InfiniBand that loses to much faster Ethernet",
         ),
     ],
 )
-def test_it_names_both_candidates_of_a_close_choice(groups: list[Group], ports: list[str]) -> None:
+def test_it_names_both_candidates_of_a_close_choice(
+    groups: list[Group], ports: list[str], severity: Severity
+) -> None:
     split = split_of(hosts_of(*groups))
-    [finding] = findings_of(split)
-    assert finding.kind is FindingKind.PLANE_DOUBTFUL
+    [finding] = [row for row in findings_of(split) if row.kind is FindingKind.PLANE_DOUBTFUL]
+    assert finding.severity is severity
     assert all(f'"{port}"' in finding.message for port in ports), "in the rules of the planes file"
 
 
