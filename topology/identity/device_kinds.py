@@ -58,8 +58,9 @@ def resolve_kinds(entities: Sequence[Entity], neighbor_columns: PeerColumns) -> 
     A device of unknown kind is a switch if a node hears it (and it is the only device on that port,
     or other devices hear it, too), or if three other devices hear it. The way it identifies its
     ports also counts if the fabric has both styles: a device that sends MACs is a host with many
-    leaves; if nodes are known, a device that sends interface names, is not a node and has two
-    viewers is a spine over two leaves.
+    leaves; a device that sends interface names and has two viewers is a spine over two leaves, if
+    the nodes are known and it is none, or if each device that sends MACs has one viewer. A device
+    that hears three devices that send MACs is their leaf.
 
     Capabilities decide only what is left, see `_KindEvidence.is_switch`. Last, a device is a switch
     if a switch that is described as one has its name.
@@ -117,15 +118,26 @@ def _gather_evidence(entities: Sequence[Entity], neighbor_columns: PeerColumns) 
     by_mac, by_name = (
         set(neighbor_columns.peer[port_styles == style].tolist()) for style in (BY_MAC, BY_NAME)
     )
+    only_by_mac = by_mac - by_name
     has_stations = bool((neighbor_columns.style & STATION).any())
+    is_host_row = np.isin(neighbor_columns.peer, list(only_by_mac))
+    pairs = {
+        *zip(
+            neighbor_columns.device[is_host_row].tolist(),
+            neighbor_columns.peer[is_host_row].tolist(),
+            strict=True,
+        )
+    }
     return _KindEvidence(
         viewers,
+        Counter(device for device, _ in pairs),
         by_mac,
-        only_by_mac=by_mac - by_name,
+        only_by_mac=only_by_mac,
         only_by_name=by_name - by_mac,
         stations=stations,
         forwarding=forwarding,
         has_stations=has_stations,
+        has_shared_hosts=any(len(viewers.get(peer, ())) > 1 for peer in only_by_mac),
     )
 
 
@@ -141,6 +153,8 @@ def _find_shared_port_devices(neighbor_columns: PeerColumns) -> frozenset[int]:
 class _KindEvidence:
     viewers: defaultdict[int, set[int]]
     """By device of unknown kind: the devices that hear it."""
+    num_heard_hosts: Counter[int]
+    """By device: how many devices that send only MACs it hears."""
     by_mac: set[int]
     """Devices that identify a port by MAC."""
     only_by_mac: set[int]
@@ -152,6 +166,13 @@ class _KindEvidence:
     """Devices of unknown kind that say they are a bridge or a router."""
     has_stations: bool
     """Whether any device says that it is a station only: capabilities then tell devices apart."""
+    has_shared_hosts: bool
+    """Whether a device that sends only MACs has several viewers, as a host on two leaves has."""
+
+    @property
+    def has_both_styles(self) -> bool:
+        """Whether some devices send only MACs, and others only names."""
+        return bool(self.only_by_mac and self.only_by_name)
 
     def is_switch(self, entity_index: int, *, has_nodes: bool) -> bool:
         """Return whether a device that no node proves to be a switch counts as one.
@@ -164,17 +185,19 @@ class _KindEvidence:
         viewers = self.viewers[entity_index]
         if len(viewers) >= self.min_viewers(entity_index, has_nodes=has_nodes):
             return True
+        if self.has_both_styles and self.num_heard_hosts[entity_index] >= MIN_SWITCH_VIEWERS:
+            return True
         is_telling = self.has_stations or has_nodes
         is_forwarding = entity_index in self.forwarding and entity_index not in self.stations
         return is_forwarding and is_telling and entity_index not in self.by_mac
 
     def min_viewers(self, entity_index: int, *, has_nodes: bool) -> float:
         """Return how many devices must hear a device for it to be a switch."""
-        has_both = bool(self.only_by_mac and self.only_by_name)
-        if has_both and entity_index in self.only_by_mac:
+        if self.has_both_styles and entity_index in self.only_by_mac:
             return inf
-        is_named = has_both and entity_index in self.only_by_name
-        return MIN_SWITCH_VIEWERS - 1 if is_named and has_nodes else MIN_SWITCH_VIEWERS
+        is_named = self.has_both_styles and entity_index in self.only_by_name
+        is_no_host = has_nodes or not (self.has_shared_hosts or entity_index in self.stations)
+        return MIN_SWITCH_VIEWERS - 1 if is_named and is_no_host else MIN_SWITCH_VIEWERS
 
 
 def resolve_nodes(entities: Sequence[DeviceDraft], names: NodeNames) -> list[Finding]:
@@ -303,8 +326,9 @@ def _guessed_finding(entities: Sequence[DeviceDraft]) -> Finding:
         severity=Severity.INFO,
         message=(
             f"The kinds of devices are guessed: {switches} device(s) count as switches, because "
-            f"{MIN_SWITCH_VIEWERS} or more devices report each of them as a neighbor and they do "
-            "not identify their ports by MAC as hosts do; the other "
+            f"{MIN_SWITCH_VIEWERS} or more devices report each of them as a neighbor (or two, if "
+            "all hosts have one) and they do not identify their ports by MAC as hosts do, or "
+            f"because they hear {MIN_SWITCH_VIEWERS} or more devices that do; the other "
             f"{len(entities) - switches} count as hosts. List the nodes to be sure."
         ),
     )

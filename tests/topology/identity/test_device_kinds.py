@@ -80,6 +80,26 @@ FOUR_LEAVES_HEAR_A_HOST = """
             id="a spine over two leaves is a switch beside known nodes",
         ),
         pytest.param(
+            (), "1 0 ifname\n2 0 ifname\n1 3 mac\n2 4 mac", {0},
+            id="a spine over two leaves is a switch beside hosts that have one leaf",
+        ),
+        pytest.param(
+            (), "1 0 ifname\n2 0 ifname\n1 3 mac\n2 3 mac", set(),
+            id="a device on two leaves may be a host where hosts are on two leaves",
+        ),
+        pytest.param(
+            (), "0 1 mac\n0 2 mac\n0 3 mac\n0 4 ifname", {0},
+            id="a device that hears three devices that send MACs is their leaf",
+        ),
+        pytest.param(
+            (), "0 1 mac\n0 2 mac\n0 3 mac", set(),
+            id="a device may be a host of leaves that send MACs if no device sends names",
+        ),
+        pytest.param(
+            (), "1 0 station\n2 0 station\n1 3 mac\n2 4 mac", set(),
+            id="a station on two leaves is a host",
+        ),
+        pytest.param(
             (), "1 0 bridge\n1 2 station", {0}, id="a bridge is a switch beside a station"
         ),
         pytest.param(
