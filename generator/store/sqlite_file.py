@@ -9,7 +9,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from generator.store.object_files import replace_file
 from topology.model.errors import StoreError, WriteError, show
 
 BUSY_TIMEOUT_S: Final = 5.0
@@ -63,6 +62,8 @@ def open_for_writes(file: Path, schema: SqliteSchema) -> sqlite3.Connection:
         StoreError: the file cannot be used; it stays unchanged.
     """
     if not os.path.lexists(file):
+        from generator.store.object_files import replace_file  # noqa: PLC0415 - readers do not need it, and it loads pydantic
+
         try:
             replace_file(file, schema.build_file())
         except OSError as error:
