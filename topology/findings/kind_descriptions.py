@@ -241,7 +241,8 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
         FindingKind.PLANE_DOUBTFUL: KindDescription(
             "warning, info",
             "Two groups of ports may be the compute network, and the choice is close. The finding "
-            "is info if the chosen ports are nearer to the GPUs.",
+            "is info if the chosen ports are nearer to the GPUs, or if they are InfiniBand with a "
+            "known cable and the others are Ethernet.",
             "Pass the rules that the finding shows for the right ports, which settles the choice: "
             "[planes.md](planes.md).",
         ),
