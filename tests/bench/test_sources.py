@@ -37,7 +37,7 @@ def test_it_measures_every_mix_and_every_round_of_a_small_fabric(tmp_path: Path)
         "nothing",
         "a cable of the sweep",
     ]
-    assert [one.path for one in rounds] == ["whole", "joined", "-", "whole"]
+    assert [one.path for one in rounds] == ["whole", "nothing", "-", "whole"]
     found = render(figures, rounds)
     assert [row["of_sweep"] for row in found["mixes"]] == [1]
     assert render_text(found).count("\n") > len(figures) + len(rounds)
