@@ -10,7 +10,7 @@
     clock            the time of day and monotonic seconds
     checks           the lines of `doctor`: what is wrong, and what mends it
     watch            repeats a command, and prints its output again when it has changed
-    retry            waits: backoff, cooldown between rounds, a token bucket
+    retry            waits: backoff, cooldown between rounds, allowances of tokens
     values           parsers of option values: numbers, durations and HOST:PORT
     small_files      reads keys, tokens and settings up to a limit
     lazy_names       public names whose modules are loaded when a name is first used

@@ -115,6 +115,31 @@ class RefusalStreak:
         return is_refused and self._length <= _MAX_PASSING
 
 
+class Allowance:
+    """Tokens that return at a rate, up to a burst. Callers hold a lock of their own."""
+
+    def __init__(self, *, per_second: float, burst: int, now_s: float) -> None:
+        """Start full.
+
+        Args:
+            per_second: tokens per second in the long run.
+            burst: the most tokens, after a rest.
+            now_s: of a monotonic clock, as in `refill`.
+        """
+        self.tokens = float(burst)
+        """Those that are left; less than 0 if they were spent before they returned."""
+        self.per_second = per_second
+        self._burst = float(burst)
+        self._updated_s = now_s
+
+    def refill(self, now_s: float) -> float:
+        """Add the tokens that returned since the last call; return those that are left."""
+        gained = (now_s - self._updated_s) * self.per_second
+        self.tokens = min(self._burst, self.tokens + gained)
+        self._updated_s = now_s
+        return self.tokens
+
+
 class TokenBucket:
     """Limits writes to a rate in the long run, and allows short bursts."""
 
@@ -127,26 +152,22 @@ class TokenBucket:
             clock: the monotonic clock.
             pause: waits until a stop is requested.
         """
-        self._per_second = per_second
-        self._burst = float(burst)
         self._clock = clock
         self._pause = pause
         self._lock = Lock()
-        self._tokens = float(burst)
-        self._updated_s = clock()
+        self._allowance = Allowance(per_second=per_second, burst=burst, now_s=clock())
 
     def take(self) -> bool:
         """Wait for one token; return False if a stop ended the wait and no token was taken."""
+        allowance = self._allowance
         with self._lock:
-            now = self._clock()
-            gained = (now - self._updated_s) * self._per_second
-            self._tokens = min(self._burst, self._tokens + gained) - 1
-            self._updated_s = now
-            wait_s = -self._tokens / self._per_second
+            allowance.refill(self._clock())
+            allowance.tokens -= 1
+            wait_s = -allowance.tokens / allowance.per_second
         if wait_s <= 0 or not self._pause(wait_s):
             return True
         with self._lock:
-            self._tokens += 1
+            allowance.tokens += 1
         return False
 
 

@@ -20,6 +20,7 @@ from generator.kube.transport import KubeRequest, Transport, decode_object
 from generator.reconcile.result import EventResult, RoundOutcome
 from generator.telemetry.event_texts import EventSubject, EventText, build_event_texts
 from runtime.clock import Monotonic
+from runtime.retry import Allowance
 from topology.model.errors import KubeError, KubeNotFound
 
 log = logging.getLogger(__name__)
@@ -74,7 +75,7 @@ class EventWriter:
         self._is_leader = is_leader
         self._on_event = on_event
         self._last_outcome: RoundOutcome | None = None
-        self._allowances: dict[tuple[EventSubject, str], tuple[float, float]] = {}
+        self._allowances: dict[tuple[EventSubject, str], Allowance] = {}
         self._queue: Queue[EventText | None] = Queue(QUEUE_SIZE)
         self._thread = Thread(target=self._run, name="events", daemon=True)
         self._thread.start()
@@ -120,10 +121,11 @@ class EventWriter:
     def _take_allowance(self, text: EventText) -> bool:
         """Return whether an Event about this object and reason may be written now, and count it."""
         key, now_s = (text.subject, text.reason), self._reporter.clock()
-        level, at_s = self._allowances.get(key, (float(BURST), now_s))
-        level = min(BURST, level + (now_s - at_s) / REPEAT_PERIOD_S)
-        is_left = level >= 1
-        self._allowances[key] = (level - is_left, now_s)
+        allowance = self._allowances.setdefault(
+            key, Allowance(per_second=1 / REPEAT_PERIOD_S, burst=BURST, now_s=now_s)
+        )
+        is_left = allowance.refill(now_s) >= 1
+        allowance.tokens -= is_left
         if len(self._allowances) > 4 * QUEUE_SIZE:
             del self._allowances[next(iter(self._allowances))]
         return is_left

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Final
 
 from runtime.clock import Monotonic
+from runtime.retry import Allowance
 
 PEER_BURST: Final = 100
 """Reviews that one peer can cause after a rest: callers may share an address."""
@@ -14,13 +15,6 @@ PEER_PER_S: Final = 10.0
 BURST: Final = 400
 PER_S: Final = 40.0
 _MAX_PEERS: Final = 4096
-
-
-class _ReviewAllowance(NamedTuple):
-    """The reviews that may follow at once."""
-
-    num_reviews: float
-    at_s: float
 
 
 class ReviewRate:
@@ -34,29 +28,20 @@ class ReviewRate:
         """
         self._clock = clock
         self._lock = Lock()
-        self._peers: OrderedDict[str, _ReviewAllowance] = OrderedDict()
-        self._all = _ReviewAllowance(BURST, clock())
+        self._peers: OrderedDict[str, Allowance] = OrderedDict()
+        self._all = Allowance(per_second=PER_S, burst=BURST, now_s=clock())
 
     def take(self, peer: str) -> bool:
         """Count one review of a peer; return whether it may be made."""
         with self._lock:
             now_s = self._clock()
-            total = _refill(self._all, now_s, BURST, PER_S)
-            own = _refill(
-                self._peers.get(peer, _ReviewAllowance(PEER_BURST, now_s)),
-                now_s,
-                PEER_BURST,
-                PEER_PER_S,
+            own = self._peers.setdefault(
+                peer, Allowance(per_second=PEER_PER_S, burst=PEER_BURST, now_s=now_s)
             )
-            is_allowed = min(total.num_reviews, own.num_reviews) >= 1
-            self._all = total._replace(num_reviews=total.num_reviews - is_allowed)
-            self._peers[peer] = own._replace(num_reviews=own.num_reviews - is_allowed)
+            is_allowed = min(self._all.refill(now_s), own.refill(now_s)) >= 1
+            for allowance in (self._all, own):
+                allowance.tokens -= is_allowed
             self._peers.move_to_end(peer)
             while len(self._peers) > _MAX_PEERS:
                 self._peers.popitem(last=False)
             return is_allowed
-
-
-def _refill(before: _ReviewAllowance, now_s: float, burst: int, per_s: float) -> _ReviewAllowance:
-    num_reviews = before.num_reviews + (now_s - before.at_s) * per_s
-    return _ReviewAllowance(min(float(burst), num_reviews), now_s)
