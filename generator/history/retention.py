@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from topology.model.fair_shares import find_surplus
+from topology.model.surplus_rows import find_surplus
 
 MINUTE_S: Final = 60
 HOUR_S: Final = 3600

@@ -17,7 +17,7 @@ from generator.reservations.rules import (
     expire_if_due,
     is_forgettable,
 )
-from topology.model.fair_shares import find_surplus
+from topology.model.surplus_rows import find_surplus
 
 _PODS_BOUND: Final = "its pods are bound"
 _STALE_WRITE: Final = "written by a leader that was replaced"

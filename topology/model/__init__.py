@@ -9,7 +9,7 @@
     lazy_rows       sequences that build their rows on demand
     packed_ids      the ids of a listed node as texts
     pair_counts     how often two numbers form a pair, as arrays
-    fair_shares     which rows of a bounded table make room: of the owner that has the most
+    surplus_rows     which rows of a bounded table make room: of the owner that has the most
     bounded_cache   values computed once per key, within a bound of bytes
     tree            TopologyTree and Domain: build, render, parse and compare
     cabling_plan    a cabling plan as a person wrote it

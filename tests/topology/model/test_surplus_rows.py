@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.effort import examples
-from topology.model.fair_shares import find_surplus
+from topology.model.surplus_rows import find_surplus
 
 OWNERS = st.tuples(st.integers(0, 3), st.integers(0, 3))
 
