@@ -31,6 +31,20 @@ def wait_for(share: FairShare, num: int) -> None:
     assert any(share.num_waiting == num or pause.wait(0.01) for _ in range(3000))
 
 
+def start_callers(pool: ThreadPoolExecutor, share: FairShare, names: str) -> list[Future[bool]]:
+    """Let callers wait for a slot, one after the other; each returns whether it got one."""
+    waiting = []
+    for number, name in enumerate(names, 1):
+        waiting.append(pool.submit(call, share, name))
+        wait_for(share, number)
+    return waiting
+
+
+def call(share: FairShare, name: str) -> bool:
+    with share.hold(name, timeout_s=SOON_S) as has_slot:
+        return has_slot
+
+
 def test_a_caller_gets_its_share_and_leaves_the_rest() -> None:
     share = FairShare(4, per_caller=3)
     with ExitStack() as stack:
@@ -98,36 +112,22 @@ def test_a_wait_ends(timeout_s: float, is_over: Callable[[], bool]) -> None:
 def test_a_caller_takes_a_place_of_the_one_that_has_the_most(pool: ThreadPoolExecutor) -> None:
     share = FairShare(1, per_caller=1, max_waiting=4, waiting_per_caller=4)
 
-    def call(name: str) -> bool:
-        with share.hold(name, timeout_s=SOON_S) as has_slot:
-            return has_slot
-
     with share.hold("first"):
-        waiting = []
-        for number, name in enumerate("aaab", 1):
-            waiting.append(pool.submit(call, name))
-            wait_for(share, number)
-        waiting.append(pool.submit(call, "c"))
+        waiting = start_callers(pool, share, "aaab")
+        waiting.append(pool.submit(call, share, "c"))
         assert not waiting[2].result(SOON_S)
-        assert not call("a")
-        assert not call("b")
+        assert not call(share, "a")
+        assert not call(share, "b")
     assert [future.result(SOON_S) for future in waiting] == [True, True, False, True, True]
 
 
 def test_places_to_wait_are_shared_too(pool: ThreadPoolExecutor) -> None:
     share = FairShare(1, per_caller=1, max_waiting=3, waiting_per_caller=2)
 
-    def call(name: str) -> bool:
-        with share.hold(name, timeout_s=SOON_S) as has_slot:
-            return has_slot
-
     with share.hold("a"):
-        waiting = []
-        for number, name in enumerate("aab", 1):
-            waiting.append(pool.submit(call, name))
-            wait_for(share, number)
-        assert not call("a")
-        assert not call("b")
+        waiting = start_callers(pool, share, "aab")
+        assert not call(share, "a")
+        assert not call(share, "b")
     assert [future.result(SOON_S) for future in waiting] == [True] * 3
 
 

@@ -109,3 +109,10 @@ def list_positions(wiring: Wiring) -> Iterator[tuple[int, str, bool]]:
 def list_neighbors(wiring: Wiring, switch: str) -> set[str]:
     near = (cable for cable in wiring.cables if switch in (cable.low.device, cable.high.device))
     return {end.device for cable in near for end in cable} - {switch}
+
+
+def check_named(wiring: Wiring, switch: str, finding: Finding) -> None:
+    """Check that a finding names half of the neighbors of a lost switch, and no other device."""
+    neighbors, named = list_neighbors(wiring, switch), {end.device for end in finding.ports}
+    assert named <= neighbors, switch
+    assert 2 * len(named) >= len(neighbors), switch

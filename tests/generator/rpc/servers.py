@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -23,6 +24,20 @@ class Stubs:
     def __init__(self, channel: grpc.Channel) -> None:
         self.placement = placement_pb2_grpc.PlacementServiceStub(channel)
         self.topology = topology_pb2_grpc.TopologyServiceStub(channel)
+
+
+class Silent(Iterator[bytes]):
+    """Request messages that never arrive."""
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+
+    def __next__(self) -> bytes:
+        self._ended.wait(SOON_S)
+        raise StopIteration
+
+    def end(self) -> None:
+        self._ended.set()
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import topology_pb2 as tb
 from tests.effort import examples
 from tests.generator.rpc.clusters import place_message, request_for, snapshot_of
-from tests.generator.rpc.servers import ANY_PORT, SOON_S, Stubs, failed, serving
+from tests.generator.rpc.servers import ANY_PORT, SOON_S, Silent, Stubs, failed, serving
 
 PLACE = "/toponaut.v1.PlacementService/Place"
 REFLECT = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
@@ -225,20 +225,6 @@ def test_it_refuses_unreadable_bytes_within_a_stream(channel: grpc.Channel) -> N
 def test_it_refuses_a_call_without_a_message(channel: grpc.Channel) -> None:
     _, failure = failed(channel.stream_unary(PLACE), iter(()))
     assert failure.problem == "expected a message"
-
-
-class Silent(Iterator[bytes]):
-    """Request messages that never arrive."""
-
-    def __init__(self) -> None:
-        self._ended = threading.Event()
-
-    def __next__(self) -> bytes:
-        self._ended.wait(SOON_S)
-        raise StopIteration
-
-    def end(self) -> None:
-        self._ended.set()
 
 
 def test_it_serves_other_clients_while_some_send_nothing(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import http.client
 import signal
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -29,6 +28,7 @@ from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from generator.server.server import SHUTDOWN_S
 from generator.web.http_server import MAX_CONNECTIONS as MAX_PAGE_CONNECTIONS
 from tests.generator.rpc.clusters import request_for
+from tests.generator.rpc.servers import Silent
 from tests.generator.scenes import Scene
 from tests.generator.server.programs import SOON_S, Serving, serving
 from tests.lab.wait import wait_until
@@ -119,20 +119,6 @@ def test_one_caller_with_hard_gangs_stops_no_other(
         for call in calls:
             call.cancel()
         place_promptly(server)
-
-
-class Silent(Iterator[bytes]):
-    """A request that never arrives."""
-
-    def __init__(self) -> None:
-        self._ended = threading.Event()
-
-    def __next__(self) -> bytes:
-        self._ended.wait(SOON_S)
-        raise StopIteration
-
-    def end(self) -> None:
-        self._ended.set()
 
 
 def test_calls_that_send_nothing_stop_no_other(server: Serving) -> None:

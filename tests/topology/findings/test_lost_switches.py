@@ -19,6 +19,7 @@ from tests.topology.lost_switches import (
     FABRICS,
     LARGE,
     Fabric,
+    check_named,
     find_lost,
     infer,
     list_neighbors,
@@ -43,9 +44,7 @@ def check_losses(fabric: Fabric) -> None:
             assert found == [], switch
             continue
         assert len(found) == 1, switch
-        neighbors, named = list_neighbors(wiring, switch), {end.device for end in found[0].ports}
-        assert named <= neighbors, switch
-        assert 2 * len(named) >= len(neighbors), switch
+        check_named(wiring, switch, found[0])
 
 
 @pytest.mark.parametrize("fabric", FABRICS, ids=name)
