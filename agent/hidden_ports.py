@@ -79,13 +79,13 @@ def keep_last_neighbors(
 def _find_kept(
     driven: Collection[str | None], seen: CollectedFacts, known: CollectedFacts
 ) -> list[Port]:
-    """Return the last known ports whose function is there, but none of its interfaces.
+    """Return the last known ports whose PCI function is present and shows no interface.
 
     A new name at the same function is the same port, renamed. A port with an id of the last one is
     that port, seen by another function.
 
     Args:
-        driven: addresses of the functions that are there, with their driver.
+        driven: addresses of the functions that are present, with their driver.
         seen: the facts of the interfaces now.
         known: the last facts of the interfaces.
     """

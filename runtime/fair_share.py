@@ -72,7 +72,7 @@ class FairShare:
         Args:
             caller: whose share it is.
             timeout_s: the longest wait for a slot.
-            is_over: returns whether the caller needs no slot any more.
+            is_over: returns whether the caller no longer needs a slot.
         """
         has_slot = self._acquire(caller, timeout_s, is_over)
         try:

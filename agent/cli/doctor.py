@@ -177,7 +177,7 @@ def _check_infiniband(
 
 
 def _check_counters(refused: Sequence[str]) -> Iterator[Check]:
-    """Yield the counters that cost a line in the kernel's log each time that a program reads them.
+    """Yield the counters of which each read writes a line to the kernel's log.
 
     There is nothing to mend here: the firmware keeps these functions for Fabric Manager.
     """

@@ -122,9 +122,9 @@ def _list_repeated_macs(root: Sysfs, excluded: Iterable[str]) -> Iterator[str]:
 
 
 def _find_same_ports(root: Sysfs, ports: Sequence[Port]) -> dict[str, str]:
-    """Return for each interface the one that stands for its port.
+    """Map each interface to the one that represents its port.
 
-    The upper interface of a pair stands for it; of equal ones, the first that has a link.
+    Of a pair this is the upper interface; of equal interfaces, the first with a link.
     """
     order = sorted(ports, key=lambda port: (port.state is not PortState.UP, natural_key(port.name)))
     by_key: dict[PortKey, str] = {}

@@ -27,7 +27,7 @@ MIN_DOWNS: Final = 3
 """Link losses within `WINDOW_S`; reseating a cable causes one or two."""
 WINDOW_S: Final = 3600.0
 READ_EVERY_S: Final = 300.0
-"""The shortest time between two reads of a counter that the firmware answers."""
+"""The shortest time between two reads of a counter that the firmware reports."""
 _ARPHRD_INFINIBAND = 32
 
 
@@ -40,7 +40,7 @@ class Counter(NamedTuple):
 
 
 class _FirmwareCount(NamedTuple):
-    """The last answer of a counter that the firmware answers."""
+    """The last value of a counter that the firmware reports."""
 
     inode: int
     """The file's. The driver makes new files when it is bound to the device again."""
@@ -56,7 +56,7 @@ class _FirmwareCount(NamedTuple):
 
 
 class DownCounters:
-    """Reads how often each port has lost its link, and asks no firmware in vain."""
+    """Reads how often each port has lost its link. A refused counter is not read again."""
 
     def __init__(self, root: Sysfs, read: Callable[[str], str] | None = None) -> None:
         """Read nothing yet.
@@ -117,7 +117,7 @@ class DownCounters:
         return {Counter(port.name, "state"): losses}
 
     def _read_firmware(self, path: str, now_s: float) -> int | None:
-        """Return a counter that costs a question to the firmware; None if it is refused."""
+        """Return a counter that the kernel asks the firmware for; None if it is refused."""
         inode = self._root.find_inode(path)
         if inode is None:
             return None

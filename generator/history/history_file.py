@@ -318,7 +318,7 @@ class _EndedChoice(NamedTuple):
     """Row ids of ended findings."""
 
     kept: list[int]
-    """The last that ended first."""
+    """The finding that ended last comes first."""
     surplus: list[int]
 
 

@@ -63,7 +63,7 @@ class SweepReach(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """How little a port sees that it was swept from: 0 enough, 1 a small part, 2 itself.
+        """How little a sweep shows: 0 enough, 1 few ports of its node, 2 no other host.
 
         If two networks have one prefix, most ports of a node are in the larger one.
         """

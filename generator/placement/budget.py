@@ -19,7 +19,7 @@ NODES_PER_STEP = 100
 
 
 IsCancelled: TypeAlias = Callable[[], bool]
-"""Returns whether nobody waits for the answer any more; each step of a search asks."""
+"""Returns whether the caller no longer waits for the answer; each step of a search checks it."""
 
 
 class BudgetExhausted(Exception):  # noqa: N818 - caught by the engine, never shown
@@ -27,11 +27,11 @@ class BudgetExhausted(Exception):  # noqa: N818 - caught by the engine, never sh
 
 
 class SearchCancelledError(Exception):
-    """Nobody waits for the answer any more."""
+    """The caller no longer waits for the answer."""
 
 
 def never_cancelled() -> bool:
-    """Return False: somebody waits for the answer, however long it takes."""
+    """Return False: the caller waits as long as the search takes."""
     return False
 
 
@@ -53,7 +53,7 @@ class Budget:
 
         Raises:
             BudgetExhausted: no steps are left, or the deadline has passed.
-            SearchCancelledError: nobody waits for the answer any more.
+            SearchCancelledError: the caller no longer waits for the answer.
         """
         self.check_cancellation()
         self.steps -= steps
@@ -64,7 +64,7 @@ class Budget:
             raise BudgetExhausted
 
     def check_cancellation(self) -> None:
-        """Raise SearchCancelledError if nobody waits for the answer any more."""
+        """Raise SearchCancelledError if the caller no longer waits for the answer."""
         if self.is_cancelled():
             raise SearchCancelledError
 

@@ -95,7 +95,7 @@ class HyperNodeWriter:
         self._is_judged = False
         """Whether this round judged a plan."""
         self._void_approval = ""
-        """An approval that ended and could not be removed; it counts no more."""
+        """An ended approval that could not be removed. It is ignored."""
         self.last_result = WriteResult()
         """The writes of the last round."""
         self._num_failures = 0

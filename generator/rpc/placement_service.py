@@ -109,7 +109,7 @@ class CallSearch:
     def place(
         self, snapshot: Snapshot, request: PlacementRequest, *, share: float = 1.0
     ) -> Placement:
-        """Return the best placement found in a share of the time that is left."""
+        """Search for a share of the remaining time; return the best placement found."""
         bounded = request.with_deadline(self.remaining_s * share)
         return place(snapshot, bounded, clock=self.clock, is_cancelled=self.is_cancelled)
 

@@ -45,7 +45,7 @@ _LAST_NUMBER: Final = re.compile(r"(.*?)([0-9]{1,9})\Z", re.ASCII | re.DOTALL)
 
 
 class _Slot(NamedTuple):
-    """The ports at which a cohort lacks the cables to one switch."""
+    """The ports of a cohort that should be cabled to one switch, and have no cable."""
 
     cohort: Cohort
     ports: tuple[str, ...]

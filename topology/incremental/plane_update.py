@@ -35,9 +35,9 @@ class EdgeChanges(NamedTuple):
 
 
 def update_planes(split: PlaneSplit, fabric_update: FabricUpdate) -> PlaneUpdate | None:
-    """Return the planes of a fabric in which one report changed; None if cables of switches moved.
+    """Return the planes after one report changed; None if a cable between switches moved.
 
-    Equal to splitting all planes again. Cost: arrays of all ports and links.
+    Cost: O(ports + links), as arrays.
 
     Args:
         split: the planes of the fabric before, split without policies.

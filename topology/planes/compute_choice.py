@@ -13,8 +13,8 @@ Then the cables say where the network ends. Slots of the chosen kind that are on
 with the others, and that divide the hosts otherwise, are another network. Ports of another rate or
 distance whose cables meet those of the chosen kind belong to it.
 
-No link makes a kind compute: while the chosen kind has no known link, the network is unknown. So
-removing cables never moves the network to other ports.
+Links do not decide which kind is chosen. While the chosen kind has no known link, the network is
+unknown. So removing cables never moves the network to other ports.
 """
 
 from __future__ import annotations

@@ -271,7 +271,7 @@ def _find_larger_type(
     types_by_slot: Mapping[int, Sequence[int]],
     outlines: Sequence[Mapping[int, int]],
 ) -> int | None:
-    """Return the first type that has all of these slots, most of them at the same rate."""
+    """Return the first machine type with all of these slots, if most have the same rate."""
     rarest = min((types_by_slot.get(slot, ()) for slot in own), key=len)
     return next((number for number in rarest if _is_part(own, outlines[number])), None)
 

@@ -39,13 +39,13 @@ MAX_CACHED_REVIEWS: Final = 4096
 REVIEW_TIMEOUT_S: Final = 5.0
 _MIN_TIMEOUT_S: Final = 0.1
 NUM_REVIEWS: Final = 4
-"""Tokens that are reviewed at the same time."""
+"""Unknown tokens that are reviewed at the same time."""
 NUM_RENEWALS: Final = 2
-"""Besides, tokens that were granted before."""
+"""Tokens with an expired verdict that are reviewed at the same time, in slots of their own."""
 MAX_WAITING: Final = 24
 MAX_RENEWALS_WAITING: Final = 8
-"""All together are fewer than the threads of the page, which answer callers whose verdict is
-known."""
+"""The four numbers together are fewer than the threads of the page, so that callers with a known
+verdict still get a thread."""
 GROUP: Final = "toponaut.io"
 RESOURCE: Final = "placements"
 VERB: Final = "create"

@@ -98,12 +98,12 @@ class InterfaceTable:
     def find_numbered_ports(
         self, numbers: Iterable[int], heard: Sequence[int], bridge_ports: Mapping[int, int]
     ) -> dict[int, int]:
-        """Return the ifIndex of local LLDP ports that have only a number; empty if it is unknown.
+        """Map local LLDP ports that have only a number to their ifIndex, where it is known.
 
-        The number is that of a bridge port if the device is a bridge, else an ifIndex, says the
-        LLDP-MIB, and devices do either. A device does one of them: a way counts if it leads each
-        number to an interface that may hear a neighbor. If both ways do, the interfaces that are
-        up decide.
+        By the LLDP-MIB the number is that of a bridge port on a bridge, else an ifIndex. Real
+        devices do either, and each device does only one of them. A reading counts if it maps each
+        number to an interface that may hear a neighbor. If both readings do, the interfaces that
+        are up decide.
 
         Args:
             numbers: those of all such ports.

@@ -18,9 +18,9 @@ _TWINS: Final = {
     "toponaut-agent-gpu": "",
     "toponaut-agent": "toponaut-agent-gpu",
 }
-"""By a part of its name: the DaemonSet that has the pods if all nodes, or all sweepers, are of one
-kind. Without nodes for `toponaut-agent-gpu`, the chart's values name a RuntimeClass that no agent
-uses."""
+"""By a part of the name of a DaemonSet: the one that may have its pods instead. Nodes with and
+without GPUs have DaemonSets of their own, so one is empty if all nodes are of one kind. If
+`toponaut-agent-gpu` has no nodes, no agent uses the RuntimeClass of the chart's values."""
 _EXPIRY_NOTICE: Final = timedelta(days=14)
 """Two thirds of the life of a certificate of cert-manager's default are over long before."""
 
