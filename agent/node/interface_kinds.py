@@ -30,18 +30,17 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from typing import Final, TypeAlias
 
+from agent.node.pci import PCI_DEVICES, pci_address
 from agent.node.sysfs import Sysfs
 from topology.model.ids import parse_guid
 
 _NET: Final = "class/net"
 MELLANOX: Final = "0x15b3"
-_PCI_DEVICES: Final = "bus/pci/devices"
 _NO_CARDS: Final = ("0x06", "0x08", "0x0c")
 """Classes of bridges, system peripherals and controllers of serial buses. Others may be cards: the
 ports of a Gaudi are those of a processing accelerator (class 12)."""
 _REPRESENTOR: Final = re.compile(r"(c\d+)?pf\d+")
 _USB: Final = re.compile(r"usb\d+\Z")
-_PCI_ADDRESS: Final = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 # The auxiliary bus names a device by its module, its own name and a number.
 _AUXILIARY: Final = re.compile(r"[a-z]\w*\.[a-z]\w*\.\d+\Z")
 _FIFO: Final = re.compile(r"tmfifo|rshim|MLNXBF01\b")
@@ -117,8 +116,8 @@ def _is_on_other_bus(root: Sysfs, base: str) -> bool:
     parts = path.parts if path is not None else ()
     if any(_USB.match(part) for part in parts):
         return True
-    functions = [part for part in parts if _PCI_ADDRESS.match(part)]
-    pci_class = root.read(f"{_PCI_DEVICES}/{functions[-1]}/class") if functions else None
+    address = pci_address(root, f"{base}/device")
+    pci_class = root.read(f"{PCI_DEVICES}/{address}/class") if address else None
     if pci_class and pci_class.startswith(_NO_CARDS):
         return True
     driver = root.link_name(f"{base}/device/../driver") or ""

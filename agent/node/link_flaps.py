@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
+from agent.node.hcas import INFINIBAND
 from agent.node.sysfs import Sysfs, parse_number
 from topology.model.facts import Medium, Port, PortState
 
@@ -105,7 +106,7 @@ class DownCounters:
 
     def _read_infiniband(self, port: Port, now_s: float) -> dict[Counter, int]:
         device, _, number = port.name.partition("/")
-        base = f"class/infiniband/{device}"
+        base = f"{INFINIBAND}/{device}"
         path = f"{base}/ports/{number}/counters/link_downed"
         downs = self._read_firmware(path, now_s)
         losses = self._count_state_changes(port)

@@ -13,7 +13,7 @@ from agent.node.sysfs import Sysfs
 from topology.model.facts import GpuDistance
 
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
-_DEVICES = "bus/pci/devices"
+PCI_DEVICES: Final = "bus/pci/devices"
 # The first digits of classes: processing accelerators, such as AMD's Instinct MI300, Gaudi and
 # Ascend; 3D controllers; other displays, such as Intel's Max and AMD's MI200; and VGA.
 _ACCELERATOR, _CONTROLLER_3D, _OTHER_DISPLAY, _VGA = "0x12", "0x0302", "0x0380", "0x0300"
@@ -34,7 +34,7 @@ class Gpu(NamedTuple):
 
 def find_gpus(root: Sysfs) -> tuple[Gpu, ...]:
     """Return the accelerators of this node, of any vendor, in the order of their addresses."""
-    bases = (f"{_DEVICES}/{address}" for address in root.list_names(_DEVICES))
+    bases = (f"{PCI_DEVICES}/{address}" for address in root.list_names(PCI_DEVICES))
     return tuple(
         Gpu(_path(root, base), numa_node(root, base))
         for base in bases

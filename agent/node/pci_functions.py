@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from agent.node.pci import PCI_DEVICES
 from agent.node.sysfs import Sysfs
 from topology.model.errors import list_some
 
-_DEVICES: Final = "bus/pci/devices"
 _NVIDIA: Final = "0x10de"
 # The first digits of a class: display (any), Ethernet and InfiniBand controllers.
 _DISPLAY: Final = "0x03"
@@ -30,8 +30,8 @@ def list_nvidia_gpus(root: Sysfs) -> tuple[str, ...]:
     return tuple(
         address
         for address in _list_functions(root, _DISPLAY)
-        if root.read(f"{_DEVICES}/{address}/vendor") == _NVIDIA
-        and root.read(f"{_DEVICES}/{address}/boot_vga") != "1"
+        if root.read(f"{PCI_DEVICES}/{address}/vendor") == _NVIDIA
+        and root.read(f"{PCI_DEVICES}/{address}/boot_vga") != "1"
     )
 
 
@@ -43,7 +43,7 @@ def list_network_cards(root: Sysfs) -> tuple[str, ...]:
 def list_driven_cards(root: Sysfs) -> tuple[str, ...]:
     """Return the addresses of the Ethernet controllers that have a driver of the host."""
     cards = list_network_cards(root)
-    return tuple(address for address in cards if root.link_name(f"{_DEVICES}/{address}/driver"))
+    return tuple(address for address in cards if root.link_name(f"{PCI_DEVICES}/{address}/driver"))
 
 
 def list_unused_hcas(root: Sysfs) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def list_unused_hcas(root: Sysfs) -> tuple[str, ...]:
     return tuple(
         address
         for address in _list_functions(root, _INFINIBAND)
-        if not root.list_names(f"{_DEVICES}/{address}/infiniband")
+        if not root.list_names(f"{PCI_DEVICES}/{address}/infiniband")
     )
 
 
@@ -77,10 +77,10 @@ def name_functions(what: str, addresses: Sequence[str]) -> str:
 def _list_functions(root: Sysfs, pci_class: str) -> tuple[str, ...]:
     return tuple(
         address
-        for address in root.list_names(_DEVICES)
-        if (root.read(f"{_DEVICES}/{address}/class") or "").startswith(pci_class)
-        and not root.exists(f"{_DEVICES}/{address}/physfn")
-        and not _is_passed_on(root.link_name(f"{_DEVICES}/{address}/driver") or "")
+        for address in root.list_names(PCI_DEVICES)
+        if (root.read(f"{PCI_DEVICES}/{address}/class") or "").startswith(pci_class)
+        and not root.exists(f"{PCI_DEVICES}/{address}/physfn")
+        and not _is_passed_on(root.link_name(f"{PCI_DEVICES}/{address}/driver") or "")
     )
 
 
