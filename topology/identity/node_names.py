@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -155,7 +155,27 @@ def build_node_names(
     )
 
 
-def has_words(text: str) -> bool:
+def find_free_texts(
+    hcas: Iterable[tuple[int, str, bool]], describe: Callable[[int], str]
+) -> dict[int, str]:
+    """Return the descriptions of HCAs that are not of the usual form, host and RDMA name.
+
+    Args:
+        hcas: the number of each HCA in a sweep, the host's name in its description, and whether the
+            description has an RDMA name.
+        describe: returns the description of an HCA by its number.
+    """
+    has_words: dict[str, bool] = {}  # many HCAs have one host
+    texts: dict[int, str] = {}
+    for number, name, has_label in hcas:
+        if name not in has_words:
+            has_words[name] = _has_words(name)
+        if has_words[name] or not has_label:
+            texts[number] = describe(number)
+    return {number: text for number, text in texts.items() if _has_words(text)}
+
+
+def _has_words(text: str) -> bool:
     """Return whether a text is more than one word."""
     return len(_PART.findall(text)) > 1
 

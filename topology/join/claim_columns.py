@@ -25,7 +25,7 @@ from topology.identity.device_ids import ClaimedIds
 from topology.identity.device_resolution import Entity
 from topology.identity.disputed_ids import neighbor_keys
 from topology.identity.heard_descriptions import HeardDescriptions
-from topology.identity.node_names import NodeNames, has_words
+from topology.identity.node_names import NodeNames, find_free_texts
 from topology.join.claim_rows import PortRowBuilder
 from topology.join.shaped_claims import ShapedClaims
 from topology.join.swept_nodes import SweptNodes, read_swept_nodes
@@ -62,15 +62,12 @@ class ClaimColumns:
     def free_texts(self) -> dict[int, str]:
         """Return the descriptions of HCAs in sweeps that are not of the usual form, by claim."""
         rows = enumerate(zip(self.table.claims, self.table.facts, strict=True))
-        wordy = set(filter(has_words, {facts.name for facts in self.table.facts}))
-        texts = {
-            number: self._description(number)
+        hcas = (
+            (number, facts.name, _has_label(facts))
             for number, (claim, facts) in rows
-            if claim.origin is Origin.SWEEP
-            and facts.kind is DeviceKind.HOST
-            and (facts.name in wordy or not _has_label(facts))
-        }
-        return {number: text for number, text in texts.items() if has_words(text)}
+            if claim.origin is Origin.SWEEP and facts.kind is DeviceKind.HOST
+        )
+        return find_free_texts(hcas, self._description)
 
     def _description(self, number: int) -> str:
         sweep = self.sweep_of_claim.item(number)

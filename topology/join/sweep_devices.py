@@ -19,7 +19,12 @@ import numpy as np
 from topology.identity.device_kinds import resolve_nodes
 from topology.identity.device_names import display_names, sort_names
 from topology.identity.listed_nodes import ListedNodes
-from topology.identity.node_names import NameKey, NodeNames, build_node_names, has_words
+from topology.identity.node_names import (
+    NameKey,
+    NodeNames,
+    build_node_names,
+    find_free_texts,
+)
 from topology.join.sweep_owners import UNLISTED, find_owners
 from topology.model.claims import Claim, Origin, duplicate_name_finding
 from topology.model.fabric_columns import Flags, Index
@@ -162,13 +167,15 @@ def join_sweep_nodes(sweep: SweepColumns, listed: ListedNodes | None = None) -> 
     is_host = (sweep.columns.letters == HCA) & ~sweep.aggregation()
     owners = np.full(len(sweep), UNLISTED, np.intp)
     distinct = set(names)
-    texts = _find_free_texts(sweep, names, labels, is_host)
+    has_label = (labels.codes > 0).tolist()
+    hcas = ((node, names[node], has_label[node]) for node in np.flatnonzero(is_host).tolist())
+    texts = find_free_texts(hcas, sweep.description)
     others = distinct.union(texts.values())
     node_names = listed.name_nodes(others) if listed else build_node_names((), others)
     if any(map(node_names.find_rivals, distinct if node_names.rivals else ())):
         return None
     if any(
-        node_names.name_host(text, names[node], has_label=bool(labels.codes[node])) != names[node]
+        node_names.name_host(text, names[node], has_label=has_label[node]) != names[node]
         for node, text in texts.items()
     ):
         return None
@@ -202,21 +209,6 @@ def join_sweep_nodes(sweep: SweepColumns, listed: ListedNodes | None = None) -> 
         claim_order=order,
         findings=findings,
     )
-
-
-def _find_free_texts(
-    sweep: SweepColumns, names: Sequence[str], labels: HcaLabels, is_host: Flags
-) -> dict[int, str]:
-    """Return the descriptions of CAs that are not of the usual form, by node."""
-    has_label = (labels.codes > 0).tolist()
-    wordy = set(filter(has_words, set(names)))
-    nodes = (
-        node
-        for node in np.flatnonzero(is_host).tolist()
-        if not has_label[node] or names[node] in wordy
-    )
-    texts = {node: sweep.description(node) for node in nodes}
-    return {node: text for node, text in texts.items() if has_words(text)}
 
 
 class _HostGroups(NamedTuple):
