@@ -169,7 +169,7 @@ def swept_ports_of(device: Device | None) -> tuple[SweptPort, ...]:
     if device is None or device.kind is not DeviceKind.HOST:
         return ()
     return tuple(
-        SweptPort(port.subnet, port.name, port.rdma_device)
+        SweptPort(port.subnet, port.name, port.rdma_device or None)
         for port in device.ports
         if port.subnet and is_swept_port(port)
     )

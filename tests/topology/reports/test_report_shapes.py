@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from generator.ingest.claims import build_claims
@@ -18,7 +18,7 @@ from tests.topology.reports.test_neighbor_report import DEVICES
 from tests.topology.reports.test_plain_reports import FABRICS, ODD_VALUES, replaced, slots_of
 from topology.model.claims import Claim
 from topology.model.errors import ReportError
-from topology.model.facts import DeviceKind, Medium
+from topology.model.facts import Device, DeviceKind, Medium, Port, PortState
 from topology.model.ids import IdKind
 from topology.reports.compact_reports import CompactReport, compact_document, compact_file
 from topology.reports.host_summaries import outline_host, summarize_host
@@ -235,7 +235,17 @@ def test_a_summary_says_what_the_facts_say(document: Any, data: st.DataObject) -
     assert [port.state for port in outline.ports] == [port.state for port in device.ports]
 
 
+UNNAMED_RDMA = Port(
+    "p",
+    medium=Medium.INFINIBAND,
+    state=PortState.UP,
+    rdma_device="",
+    subnet="fe80000000000000",
+)
+
+
 @given(DEVICES)
+@example(Device(DeviceKind.HOST, "h", ids=(), ports=(UNNAMED_RDMA,)))
 @settings(max_examples=examples(150))
 def test_a_summary_of_any_host_says_what_its_facts_say(device: Any) -> None:  # noqa: ANN401
     host = summarize_host(shape_device(device))
