@@ -49,8 +49,10 @@ class FairShare:
         self._lock = Lock()
         self._held = Counter[str]()
         self._num_held = 0
+        self._num_grants = 0
+        self._last_grants: dict[str, int] = {}
+        """By caller that holds or waits: the number of the last slot that it got."""
         self._waiting: dict[str, deque[_Waiter]] = {}
-        """By caller; the caller that got a slot last comes last."""
         self._num_waiting = 0
 
     @property
@@ -129,26 +131,35 @@ class FairShare:
         with self._lock:
             self._num_held -= 1
             self._held[caller] -= 1
-            if not self._held[caller]:
-                del self._held[caller]
+            self._forget_if_gone(caller)
             # There is at most one caller that this slot, or its own share, kept waiting.
             following = self._find_next()
             if following is not None:
-                queue = self._waiting.pop(following)
-                self._waiting[following] = queue
-                queue.popleft().set()
+                self._waiting[following].popleft().set()
                 self._drop_if_empty(following)
                 self._num_waiting -= 1
                 self._grant(following)
 
     def _find_next(self) -> str | None:
         eligible = [name for name in self._waiting if self._held[name] < self._per_caller]
-        return min(eligible, key=self._held.__getitem__, default=None)
+        return min(eligible, key=self._rank, default=None)
+
+    def _rank(self, caller: str) -> tuple[int, int]:
+        return self._held[caller], self._last_grants.get(caller, 0)
 
     def _grant(self, caller: str) -> None:
         self._num_held += 1
         self._held[caller] += 1
+        self._num_grants += 1
+        self._last_grants[caller] = self._num_grants
 
     def _drop_if_empty(self, caller: str) -> None:
         if not self._waiting[caller]:
             del self._waiting[caller]
+            self._forget_if_gone(caller)
+
+    def _forget_if_gone(self, caller: str) -> None:
+        if not self._held[caller]:
+            del self._held[caller]
+            if caller not in self._waiting:
+                self._last_grants.pop(caller, None)

@@ -54,7 +54,16 @@ def test_a_caller_gets_its_share_and_leaves_the_rest() -> None:
         assert [hold(stack, share, "c") for _ in range(3)] == [True] * 3
 
 
-def test_slots_go_to_callers_in_turn(pool: ThreadPoolExecutor) -> None:
+@pytest.mark.parametrize(
+    ("first", "names", "order"),
+    [
+        pytest.param("first", "aaaabc", "abcaaa", id="callers that never had one"),
+        pytest.param("a", "aab", "baa", id="a caller that never had one before others"),
+    ],
+)
+def test_slots_go_to_callers_in_turn(
+    pool: ThreadPoolExecutor, first: str, names: str, order: str
+) -> None:
     share = FairShare(1, per_caller=1, max_waiting=16, waiting_per_caller=16)
     served: list[str] = []
 
@@ -63,14 +72,14 @@ def test_slots_go_to_callers_in_turn(pool: ThreadPoolExecutor) -> None:
             assert has_slot
             served.append(name)
 
-    with share.hold("first"):
+    with share.hold(first):
         futures: list[Future[None]] = []
-        for number, name in enumerate("aaaabc", 1):
+        for number, name in enumerate(names, 1):
             futures.append(pool.submit(call, name))
             wait_for(share, number)
     for future in futures:
         future.result(SOON_S)
-    assert served == ["a", "b", "c", "a", "a", "a"]
+    assert served == [*order]
 
 
 def test_a_free_slot_goes_to_the_caller_that_holds_the_fewest(pool: ThreadPoolExecutor) -> None:
