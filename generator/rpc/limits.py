@@ -16,7 +16,7 @@ DEADLINE_ROUNDING_S: Final = 11.0
 millisecond arrives as more. Source: `Timeout::FromSeconds` in its `timeout_encoding.cc`."""
 MAX_SEARCH_S: Final = 10.0
 """Of the searches of one call together."""
-CROWDED_SEARCH_S: Final = 2.0
+CROWDED_SEARCH_S: Final = 1.0
 """The same for a search that begins while more than half of the slots are taken, so that a slot is
 free again soon, whoever takes them."""
 MAX_BATCH_SEARCH_S: Final = 60.0

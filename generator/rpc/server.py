@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Thread
+from threading import Barrier, Thread
 from typing import Final, NamedTuple
 
 import grpc
@@ -113,6 +113,7 @@ class PlacementServer:
         self._pool = ThreadPoolExecutor(
             NUM_THREADS + MAX_WAITING + NUM_SPARE_THREADS, thread_name_prefix="rpc"
         )
+        _start_threads(self._pool, NUM_THREADS + MAX_WAITING + NUM_SPARE_THREADS)
         self._server = grpc.server(
             self._pool,
             interceptors=[*_build_authentication(security, on_query), self._calls],
@@ -196,3 +197,11 @@ def _bind_address(
     except RuntimeError as error:
         raise ConfigError(f"cannot listen on {address}: is another server running?") from error
     return f"{address.rpartition(':')[0]}:{port}"
+
+
+def _start_threads(pool: ThreadPoolExecutor, num: int) -> None:
+    """Start all threads of a pool: while searches run, a start waits long for the interpreter."""
+    ready = Barrier(num + 1)
+    for _ in range(num):
+        pool.submit(ready.wait)
+    ready.wait()
