@@ -98,8 +98,6 @@ def has_null(value: object) -> bool:
     return value is None or any(map(has_null, parts))
 
 
-KEYS = [path for path in list_keys(yaml.safe_load((CHART / "values.yaml").read_text()))
-        if not path.rpartition(".")[2].count("/")]  # fmt: skip
 EVERYTHING = (
     "sweep.enabled=true,sweep.privileged=true,agent.runtimeClassName=nvidia",
     "grpc.enabled=true,web.enabled=true,web.ingress.enabled=true,web.ingress.host=a.example",
@@ -109,11 +107,11 @@ EVERYTHING = (
 )
 
 
-@pytest.mark.parametrize("path", [key for key in KEYS if "." not in key])
-@pytest.mark.timeout(10 * DEADLINE_S)
-def test_it_takes_the_removal_of_a_value_or_names_it(path: str, tmp_path: Path) -> None:
+@pytest.mark.timeout(20 * DEADLINE_S)
+def test_it_takes_the_removal_of_a_value_or_names_it(tmp_path: Path) -> None:
     """Helm removes a default that is set to null, and leaves out new ones in some upgrades."""
-    for key in (key for key in KEYS if f"{key}.".startswith(f"{path}.")):
+    keys = list_keys(yaml.safe_load((CHART / "values.yaml").read_text()))
+    for key in (key for key in keys if "/" not in key.rpartition(".")[2]):
         answer = render(settings=[*EVERYTHING, f"{key}=null"], home=tmp_path)
         if answer.returncode == 0:
             assert not any(map(has_null, yaml.safe_load_all(answer.stdout))), key
