@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Event, Lock
 from typing import Final
@@ -17,10 +17,14 @@ def _is_never_over() -> bool:
     return False
 
 
-class _Waiter(Event):
-    """A request that waits; the event is its end, by a slot or without one."""
+class _Claim(Event):
+    """A request for a slot; the event is the end of its wait, by a slot or without one."""
 
-    has_slot = True
+    has_slot = False
+
+    def __init__(self, on_lost: Callable[[], object] | None) -> None:
+        super().__init__()
+        self.on_lost = on_lost
 
 
 class FairShare:
@@ -28,7 +32,7 @@ class FairShare:
 
     A free slot goes to the waiting caller that holds the fewest slots; among these, to the one that
     got a slot the longest time ago. If all places are taken, a caller takes the newest one of the
-    caller that has the most.
+    caller that has the most. In the same way it takes a slot whose holder accepts to lose it.
     """
 
     def __init__(
@@ -47,12 +51,12 @@ class FairShare:
         self._max_waiting = max_waiting
         self._waiting_per_caller = waiting_per_caller
         self._lock = Lock()
-        self._held = Counter[str]()
+        self._held: dict[str, deque[_Claim]] = {}
         self._num_held = 0
         self._num_grants = 0
         self._last_grants: dict[str, int] = {}
         """By caller that holds or waits: the number of the last slot that it got."""
-        self._waiting: dict[str, deque[_Waiter]] = {}
+        self._waiting: dict[str, deque[_Claim]] = {}
         self._num_waiting = 0
 
     @property
@@ -67,7 +71,12 @@ class FairShare:
 
     @contextmanager
     def hold(
-        self, caller: str, *, timeout_s: float = 0.0, is_over: Callable[[], bool] = _is_never_over
+        self,
+        caller: str,
+        *,
+        timeout_s: float = 0.0,
+        is_over: Callable[[], bool] = _is_never_over,
+        on_lost: Callable[[], object] | None = None,
     ) -> Iterator[bool]:
         """Hold a slot for the body of the context; yield whether the caller got one.
 
@@ -75,18 +84,21 @@ class FairShare:
             caller: whose share it is.
             timeout_s: the longest wait for a slot.
             is_over: returns whether the caller no longer needs a slot.
+            on_lost: called when another caller takes the slot: makes the body end soon, and returns
+                at once without a use of this share. None: no caller takes the slot.
         """
-        has_slot = self._acquire(caller, timeout_s, is_over)
+        claim = _Claim(on_lost)
         try:
-            yield has_slot
+            yield self._acquire(caller, claim, timeout_s, is_over)
         finally:
-            if has_slot:
-                self._release(caller)
+            self._release(caller, claim)
 
-    def _acquire(self, caller: str, timeout_s: float, is_over: Callable[[], bool]) -> bool:
+    def _acquire(
+        self, caller: str, claim: _Claim, timeout_s: float, is_over: Callable[[], bool]
+    ) -> bool:
         with self._lock:
-            if self._num_held < self._num_slots and self._held[caller] < self._per_caller:
-                self._grant(caller)
+            if self._has_slot(caller):
+                self._grant(caller, claim)
                 return True
             num_own = len(self._waiting.get(caller, ()))
             if (
@@ -95,61 +107,82 @@ class FairShare:
                 or not self._has_place(num_own)
             ):
                 return False
-            waiter = _Waiter()
-            self._waiting.setdefault(caller, deque()).append(waiter)
+            self._waiting.setdefault(caller, deque()).append(claim)
             self._num_waiting += 1
         ends_at_s = time.monotonic() + timeout_s
-        while not waiter.wait(max(0.0, min(ends_at_s - time.monotonic(), _CHECK_S))):
+        while not claim.wait(max(0.0, min(ends_at_s - time.monotonic(), _CHECK_S))):
             if time.monotonic() >= ends_at_s or is_over():
-                return self._leave(caller, waiter)
-        return waiter.has_slot
+                return self._leave(caller, claim)
+        return claim.has_slot
+
+    def _has_slot(self, caller: str) -> bool:
+        """Return whether a caller gets one more slot at once; free it if need be."""
+        num_own = self._count_held(caller)
+        if num_own >= self._per_caller:
+            return False
+        if self._num_held < self._num_slots:
+            return True
+        most = _find_most(self._held, num_own)
+        on_lost = None if most is None else self._held[most][-1].on_lost
+        if most is None or on_lost is None:
+            return False
+        self._held[most].pop()
+        self._num_held -= 1
+        on_lost()
+        return True
 
     def _has_place(self, num_own: int) -> bool:
         """Return whether a caller that waits in some places gets one more; free it if need be."""
         if self._num_waiting < self._max_waiting:
             return True
-        most = max(self._waiting, key=lambda name: len(self._waiting[name]), default=None)
-        if most is None or len(self._waiting[most]) <= num_own + 1:
+        most = _find_most(self._waiting, num_own)
+        if most is None:
             return False
-        waiter = self._waiting[most].pop()
+        self._waiting[most].pop().set()
         self._num_waiting -= 1
-        waiter.has_slot = False
-        waiter.set()
         return True
 
-    def _leave(self, caller: str, waiter: _Waiter) -> bool:
+    def _leave(self, caller: str, claim: _Claim) -> bool:
         """Stop waiting; return whether a slot came at the last moment."""
         with self._lock:
-            if waiter.is_set():
-                return waiter.has_slot
-            self._waiting[caller].remove(waiter)
+            if claim.is_set():
+                return claim.has_slot
+            self._waiting[caller].remove(claim)
             self._drop_if_empty(caller)
             self._num_waiting -= 1
             return False
 
-    def _release(self, caller: str) -> None:
+    def _release(self, caller: str, claim: _Claim) -> None:
+        """Free the slot of a claim, if it has one and did not lose it."""
         with self._lock:
+            if claim not in self._held.get(caller, ()):
+                return
+            self._held[caller].remove(claim)
             self._num_held -= 1
-            self._held[caller] -= 1
             self._forget_if_gone(caller)
             # There is at most one caller that this slot, or its own share, kept waiting.
             following = self._find_next()
             if following is not None:
-                self._waiting[following].popleft().set()
-                self._drop_if_empty(following)
+                next_claim = self._waiting[following].popleft()
                 self._num_waiting -= 1
-                self._grant(following)
+                self._grant(following, next_claim)
+                self._drop_if_empty(following)
+                next_claim.set()
 
     def _find_next(self) -> str | None:
-        eligible = [name for name in self._waiting if self._held[name] < self._per_caller]
+        eligible = [name for name in self._waiting if self._count_held(name) < self._per_caller]
         return min(eligible, key=self._rank, default=None)
 
     def _rank(self, caller: str) -> tuple[int, int]:
-        return self._held[caller], self._last_grants.get(caller, 0)
+        return self._count_held(caller), self._last_grants.get(caller, 0)
 
-    def _grant(self, caller: str) -> None:
+    def _count_held(self, caller: str) -> int:
+        return len(self._held.get(caller, ()))
+
+    def _grant(self, caller: str, claim: _Claim) -> None:
+        claim.has_slot = True
+        self._held.setdefault(caller, deque()).append(claim)
         self._num_held += 1
-        self._held[caller] += 1
         self._num_grants += 1
         self._last_grants[caller] = self._num_grants
 
@@ -159,7 +192,13 @@ class FairShare:
             self._forget_if_gone(caller)
 
     def _forget_if_gone(self, caller: str) -> None:
-        if not self._held[caller]:
-            del self._held[caller]
+        if not self._held.get(caller):
+            self._held.pop(caller, None)
             if caller not in self._waiting:
                 self._last_grants.pop(caller, None)
+
+
+def _find_most(claims: Mapping[str, deque[_Claim]], num_own: int) -> str | None:
+    """Return the caller with the most claims, if it has more than a caller that takes one of it."""
+    most = max(claims, key=lambda name: len(claims[name]), default=None)
+    return most if most is not None and len(claims[most]) > num_own + 1 else None

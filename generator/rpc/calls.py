@@ -232,7 +232,7 @@ class CallInterceptor(grpc.ServerInterceptor):
         """Yield the answers of a stream if there is room for one more stream of its caller."""
         caller = identify_caller(context, name)
         streams = self._own_streams if method.is_own_service else self._other_streams
-        with streams.hold(caller) as has_room:
+        with streams.hold(caller, on_lost=context.cancel) as has_room:
             answers = self._answer_stream(method, requests, context, name)
             for answer in answers if has_room else (_STREAMS_FAILURE,):
                 if isinstance(answer, CallFailure):

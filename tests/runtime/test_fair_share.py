@@ -130,6 +130,28 @@ def test_a_caller_takes_a_place_of_the_one_that_has_the_most(pool: ThreadPoolExe
     assert [future.result(SOON_S) for future in waiting] == [True, True, False, True, True]
 
 
+def test_a_caller_takes_a_slot_of_the_one_that_holds_the_most() -> None:
+    share, lost = FairShare(4, per_caller=3), list[str]()
+
+    def hold(stack: ExitStack, caller: str, name: str) -> bool:
+        return stack.enter_context(share.hold(caller, on_lost=lambda: lost.append(name)))
+
+    with ExitStack() as others:
+        with ExitStack() as stack:
+            assert all(hold(stack, "a", name) for name in ("a1", "a2", "a3"))
+            assert not hold(stack, "a", "a4")
+            assert [hold(others, "b", name) for name in ("b1", "b2", "b3")] == [True, True, False]
+            assert lost == ["a3"]
+            assert [hold(others, name, name) for name in "cd"] == [True, True]
+            assert sorted(lost) == ["a2", "a3", "b2"]
+            assert not hold(others, "e", "e")
+            assert not hold(stack, "a", "a5")
+        assert [hold(others, name, name) for name in "fg"] == [True, False]
+    with ExitStack() as stack:
+        assert [hold(stack, name, name) for name in "aaabb"] == [True, True, True, True, True]
+        assert lost[3:] == ["a"]
+
+
 def test_places_to_wait_are_shared_too(pool: ThreadPoolExecutor) -> None:
     share = FairShare(1, per_caller=1, max_waiting=3, waiting_per_caller=2)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import grpc
@@ -19,6 +19,7 @@ from generator.rpc.limits import (
     MAX_CALLER_STREAMS,
     MAX_CALLER_THREADS,
     MAX_MESSAGE_BYTES,
+    MAX_STREAMS,
 )
 from generator.rpc.messages.requests import encode_request
 from generator.rpc.published_state import PublishedState
@@ -323,6 +324,25 @@ def test_it_refuses_more_streams_but_answers_calls(stubs: Stubs) -> None:
     for watch in watches:
         watch.cancel()
     assert until(lambda: is_watched(stubs))
+
+
+def test_two_callers_with_all_streams_leave_room_for_others(
+    server: PlacementServer, stubs: Stubs
+) -> None:
+    own_connection = [("grpc.use_local_subchannel_pool", 1)]
+    watches = []
+    with ExitStack() as stack:
+        for _ in range(2):
+            made = grpc.insecure_channel(server.address, own_connection)
+            watch = Stubs(stack.enter_context(made)).topology.WatchTopology
+            for _ in range(MAX_STREAMS // 2):
+                watches.append(watch(tb.WatchTopologyRequest(), timeout=SOON_S))
+                assert any(row.kind == tb.WATCH_KIND_SYNCED for row in watches[-1])
+        kept = stubs.topology.WatchTopology(tb.WatchTopologyRequest(), timeout=SOON_S)
+        assert next(kept).kind == tb.WATCH_KIND_INITIAL
+        assert until(lambda: not all(one.is_active() for one in watches))
+        lost = [one for one in watches if not one.is_active()]
+        assert [one.code() for one in lost] == [grpc.StatusCode.CANCELLED]
 
 
 def is_watched(stubs: Stubs) -> bool:
