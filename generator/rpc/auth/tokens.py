@@ -27,6 +27,7 @@ from generator.rpc.auth.token_claims import find_claim_problem
 from generator.rpc.status_errors import CallFailure, FailureKind
 from runtime.clock import Monotonic, utc_now
 from runtime.fair_share import FairShare
+from runtime.transition_log import TransitionLog
 from topology.model.errors import KubeError, show
 
 log = logging.getLogger(__name__)
@@ -105,6 +106,11 @@ class TokenReviews:
         self._lock = Lock()
         self._reviews: OrderedDict[bytes, _CachedReview] = OrderedDict()
         self._key = secrets.token_bytes(32)
+        self._num_failed = 0
+        """Reviews that failed since the last one that did not."""
+        self._failure_log = TransitionLog(
+            log, "failing token reviews", level=logging.WARNING, clock=clock
+        )
 
     def authenticate(self, token: str, *, peer: str, timeout_s: float) -> str | CallFailure:
         """Return the user of the token, or why the call is refused.
@@ -137,12 +143,20 @@ class TokenReviews:
         try:
             verdict = self._review(token, timeout_s)
         except KubeError as error:
-            log.warning("token not reviewed", extra={"error": str(error)})
+            self._log_problem(str(error))
             problem = "the API server cannot review the token at present; try again"
             return CallFailure(FailureKind.REVIEW_UNAVAILABLE, problem)
+        self._log_problem("")
         ttl_s = REFUSED_TTL_S if isinstance(verdict, CallFailure) else GRANTED_TTL_S
         self._cache(digest, _CachedReview(verdict, started_at + ttl_s))
         return verdict
+
+    def _log_problem(self, problem: str) -> None:
+        """Log once that reviews fail, and once that they work again and how many failed."""
+        with self._lock:
+            self._num_failed = self._num_failed + 1 if problem else 0
+            fields = {"error": problem, "num": self._num_failed}
+            self._failure_log.update({"": fields} if problem else {})
 
     def _find_cached(self, digest: bytes) -> _CachedReview | None:
         with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from base64 import urlsafe_b64encode
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -172,6 +173,24 @@ def test_it_caches_no_failed_review_and_no_expired_verdict() -> None:
     assert judging.verdict() is None, "a cached verdict needs no server"
     judging.clock.now_s += GRANTED_TTL_S
     assert judging.verdict() is FailureKind.REVIEW_UNAVAILABLE
+
+
+def test_it_logs_when_reviews_begin_to_fail_and_when_they_work_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    judging = ReviewCase()
+    for is_silent in (True, False, True):
+        judging.server.is_silent = is_silent
+        for at in range(3):
+            judging.verdict(jwt(f"{is_silent} {at}"))
+        judging.clock.now_s += GRANTED_TTL_S
+    logged = [(row.levelname, row.getMessage(), vars(row)["num"]) for row in caplog.records]
+    assert logged == [
+        ("WARNING", "failing token reviews appeared", 1),
+        ("INFO", "failing token reviews gone", 3),
+        ("WARNING", "failing token reviews appeared", 1),
+    ]
 
 
 def test_it_evicts_the_oldest_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
