@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import lzma
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -21,19 +23,25 @@ from generator.history.retention import (
     DAY_S,
     HOUR_S,
     MINUTE_S,
+    ROOM_BYTES,
+    EndedFinding,
     choose_kept,
+    compute_room,
     find_surplus_findings,
 )
 from topology.model.errors import ConfigError, show
+from topology.model.facts import Finding
 from topology.model.tree import parse_tree, render_tree
 
 MAX_BYTES: Final = 700 << 10
 """Of a backup: an object holds 1 MiB, and the API server gets it as base64."""
 MAX_GENERATIONS: Final = 120
-MAX_GONE: Final = 20_000
-"""Findings that ended."""
+GONE_ROOM: Final = 20_000
+"""Of findings that ended."""
 _MAX_RAW: Final = 64 << 20
 """Of a backup when it is unpacked."""
+_FINDINGS_ROOM: Final = _MAX_RAW // 2 // ROOM_BYTES
+"""Of all findings: generations take the other half."""
 _FORMAT: Final = 1
 _SPANS: Final = ((HOUR_S, MINUTE_S), (DAY_S, HOUR_S), (31 * DAY_S, DAY_S))
 _FILTERS: Final = ({"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 16 << 20},)
@@ -67,7 +75,7 @@ def read_backup(file: Path, now_s: int) -> Backup:
         kept = choose_kept(history.read_times(), now_s, spans=_SPANS)[-MAX_GENERATIONS:]
         found = [history.find_generation(at_s) for at_s in reversed(kept)]
         generations = tuple(row for row in found if row is not None)
-        return Backup(generations, history.read_lives(max_gone=MAX_GONE))
+        return Backup(generations, history.read_lives(gone_room=GONE_ROOM))
 
 
 def merge_backups(older: Backup, own: Backup) -> Backup:
@@ -94,7 +102,7 @@ def merge_backups(older: Backup, own: Backup) -> Backup:
     known = {(build_fault_key(life.finding), life.ended_s) for life in lives}
     lives += [row for row in gone if (build_fault_key(row.finding), row.ended_s) not in known]
     generations = (*own.generations, *before)[:MAX_GENERATIONS]
-    return Backup(generations, _choose_lives(lives, len(lives)))
+    return Backup(generations, _choose_lives(lives, _FINDINGS_ROOM))
 
 
 def pack_backup(backup: Backup) -> bytes:
@@ -104,7 +112,7 @@ def pack_backup(backup: Backup) -> bytes:
         ConfigError: not even the newest generation fits.
     """
     generations = _take_within(backup.generations)
-    lives = _choose_lives(backup.lives, len(backup.lives))
+    lives = _choose_lives(backup.lives, _FINDINGS_ROOM)
     while True:
         packed = _pack(generations, lives)
         if len(packed) <= MAX_BYTES:
@@ -113,8 +121,9 @@ def pack_backup(backup: Backup) -> bytes:
             raise ConfigError(
                 f"the history does not fit: one tree takes {len(packed)} bytes of {MAX_BYTES}"
             )
-        if len(lives) > len(generations):
-            lives = _choose_lives(lives, len(lives) // 2)
+        if len(lives) >= len(generations):
+            room = sum(compute_room(_count_bytes(life.finding)) for life in lives)
+            lives = _choose_lives(lives, room // 2)
         else:
             generations = generations[: max(1, len(generations) // 2)]
 
@@ -172,17 +181,27 @@ def _take_within(generations: Sequence[Generation]) -> Sequence[Generation]:
     return taken
 
 
-def _choose_lives(lives: Sequence[FindingLife], limit: int) -> tuple[FindingLife, ...]:
+def _choose_lives(lives: Sequence[FindingLife], room: int) -> tuple[FindingLife, ...]:
     """Return the findings that exist by fault, then a share of those that ended, the last first."""
-    present = [life for life in lives if life.ended_s is None]
+    present = sorted(
+        (life for life in lives if life.ended_s is None),
+        key=lambda life: build_fault_key(life.finding),
+    )
+    used = list(accumulate(compute_room(_count_bytes(life.finding)) for life in present))
     gone = [life for life in lives if life.ended_s is not None]
-    faults = [(life.finding.device, life.ended_s or 0) for life in gone]
-    num_gone = min(MAX_GONE, max(0, limit - len(present)))
-    dropped = set(find_surplus_findings(faults, num_gone))
+    ended = [
+        EndedFinding(life.finding.device, life.ended_s or 0, _count_bytes(life.finding))
+        for life in gone
+    ]
+    gone_room = min(GONE_ROOM, max(0, room - (used[-1] if used else 0)))
+    dropped = set(find_surplus_findings(ended, gone_room))
     kept = [life for index, life in enumerate(gone) if index not in dropped]
     kept.sort(key=lambda life: -(life.ended_s or 0))
-    present.sort(key=lambda life: build_fault_key(life.finding))
-    return (*present[:limit], *kept)
+    return (*present[: bisect_right(used, room)], *kept)
+
+
+def _count_bytes(finding: Finding) -> int:
+    return len(build_fault_key(finding).encode()) + len(encode_finding(finding))
 
 
 def _pack(generations: Sequence[Generation], lives: Sequence[FindingLife]) -> bytes:

@@ -18,7 +18,13 @@ from typing import Final, NamedTuple
 
 from generator.history.finding_changes import build_fault_key, read_device
 from generator.history.finding_document import decode_finding, encode_finding
-from generator.history.retention import KEPT_S, choose_kept, find_surplus_findings
+from generator.history.retention import (
+    KEPT_S,
+    EndedFinding,
+    choose_kept,
+    compute_room,
+    find_surplus_findings,
+)
 from generator.store.sqlite_file import (
     SqliteSchema,
     name_file_in_errors,
@@ -34,9 +40,11 @@ from topology.model.tree import TopologyTree, parse_tree, render_tree
 FILE_NAME: Final = "history.sqlite"
 MAX_TREE_BYTES: Final = 256 << 20
 """Of all compressed trees; the oldest generations make room. A tree of 10,000 hosts takes 40 kB."""
-MAX_GONE_FINDINGS: Final = 200_000
-"""Findings that ended; the oldest make room, of the day and then of the device with the most."""
+MAX_GONE_ROOM: Final = 200_000
+"""Of findings that ended, so 200 MiB; the oldest make room, of the day and then of the device with
+the most."""
 _MAX_UNPACKED: Final = 256 << 20
+_NUM_BYTES: Final = "length(CAST(fault AS BLOB)) + length(CAST(document AS BLOB))"
 _SCHEMA: Final = SqliteSchema(
     "a history",
     0x546F7048,
@@ -220,15 +228,18 @@ class History:
         rows = self._database.execute(query, {"at": at_s} if at_s is not None else {})
         return tuple(self._decode(document) for (document,) in rows)
 
-    def read_lives(self, *, max_gone: int) -> tuple[FindingLife, ...]:
+    def read_lives(self, *, gone_room: int) -> tuple[FindingLife, ...]:
         """Return the findings that exist, and a share of those that ended, with their times.
+
+        Args:
+            gone_room: of those that ended, as `compute_room` counts it.
 
         Raises:
             StoreError: a finding cannot be read.
         """
         columns = "SELECT document, began_s, ended_s FROM findings WHERE"
         rows = self._database.execute(f"{columns} ended_s IS NULL ORDER BY fault").fetchall()
-        for rowid in _choose_ended(self._database, max_gone).kept:
+        for rowid in _choose_ended(self._database, gone_room).kept:
             rows += self._database.execute(f"{columns} rowid = ?", (rowid,)).fetchall()
         return tuple(FindingLife(self._decode(row[0]), row[1], row[2]) for row in rows)
 
@@ -324,19 +335,19 @@ class _EndedChoice(NamedTuple):
 
 def _forget_findings(database: sqlite3.Connection) -> None:
     """Delete the ended findings above the limit, many at a time: all are read to choose them."""
-    query = "SELECT count(*) FROM findings WHERE ended_s IS NOT NULL"
-    (num_ended,) = database.execute(query).fetchone()
-    if num_ended <= MAX_GONE_FINDINGS + MAX_GONE_FINDINGS // 20:
+    query = f"SELECT {_NUM_BYTES} FROM findings WHERE ended_s IS NOT NULL"  # noqa: S608 - constants
+    room = sum(compute_room(num_bytes) for (num_bytes,) in database.execute(query))
+    if room <= MAX_GONE_ROOM + MAX_GONE_ROOM // 20:
         return
-    surplus = _choose_ended(database, MAX_GONE_FINDINGS).surplus
+    surplus = _choose_ended(database, MAX_GONE_ROOM).surplus
     database.executemany("DELETE FROM findings WHERE rowid = ?", [(rowid,) for rowid in surplus])
 
 
 def _choose_ended(database: sqlite3.Connection, limit: int) -> _EndedChoice:
-    """Return which of the ended findings are within a limit; O(ended findings)."""
-    query = "SELECT rowid, fault, ended_s FROM findings WHERE ended_s IS NOT NULL"
+    """Return which of the ended findings are within a limit of room; O(ended findings)."""
+    query = f"SELECT rowid, fault, ended_s, {_NUM_BYTES} FROM findings WHERE ended_s IS NOT NULL"  # noqa: S608 - constants
     rows = database.execute(f"{query} ORDER BY ended_s DESC").fetchall()
-    faults = [(read_device(fault), ended_s) for _, fault, ended_s in rows]
-    surplus = [rows[index][0] for index in find_surplus_findings(faults, limit)]
+    ended = [EndedFinding(read_device(fault), *rest) for _, fault, *rest in rows]
+    surplus = [rows[index][0] for index in find_surplus_findings(ended, limit)]
     dropped = set(surplus)
     return _EndedChoice([row[0] for row in rows if row[0] not in dropped], surplus)

@@ -4,15 +4,15 @@ A cable that flaps makes a generation in every round. If the oldest ones made ro
 it would erase a year. So each span of time has a place for one generation: a minute for a day, an
 hour for 31 days, a day for 400 days. That is at most 2,600 generations.
 
-Findings that ended are kept up to a number. Days share it equally, and so do the devices of a day.
-So one device whose findings end every second makes room itself, and with ever new names it makes
-room on the days on which it does so.
+Findings that ended share a room, in which a large finding takes more than a small one. Days share
+it equally, and so do the devices of a day. So one device whose findings end every second makes room
+itself, and with ever new names it makes room on the days on which it does so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from topology.model.surplus_rows import find_surplus
 
@@ -23,18 +23,34 @@ KEPT_S: Final = 400 * DAY_S
 """What is older is forgotten, except for the state at the beginning of the history."""
 SPANS: Final = ((DAY_S, MINUTE_S), (31 * DAY_S, HOUR_S), (KEPT_S, DAY_S))
 """Up to this age, one generation for each span of this length."""
+ROOM_BYTES: Final = 1024
 
 
-def find_surplus_findings(ended: Sequence[tuple[str, int]], limit: int) -> list[int]:
+class EndedFinding(NamedTuple):
+    """A finding that ended, without its content."""
+
+    device: str
+    ended_s: int
+    """In seconds since 1970."""
+    num_bytes: int
+
+
+def compute_room(num_bytes: int) -> int:
+    """Return the room that a finding of a size takes: 1 up to a KiB, and 1 more for each KiB."""
+    return 1 + num_bytes // ROOM_BYTES
+
+
+def find_surplus_findings(ended: Sequence[EndedFinding], limit: int) -> list[int]:
     """Return the indexes of the findings that make room for the others.
 
     Args:
-        ended: device, and time of the end in seconds since 1970, of each finding that ended.
-        limit: number of findings to keep.
+        ended: in any order.
+        limit: room of the findings to keep.
     """
-    rows = sorted(range(len(ended)), key=lambda row: ended[row][1], reverse=True)
-    owners = [(ended[row][1] // DAY_S, ended[row][0]) for row in rows]
-    return find_surplus(rows, owners, limit)
+    rows = sorted(range(len(ended)), key=lambda row: ended[row].ended_s, reverse=True)
+    owners = [(ended[row].ended_s // DAY_S, ended[row].device) for row in rows]
+    sizes = [compute_room(ended[row].num_bytes) for row in rows]
+    return find_surplus(rows, owners, limit, sizes=sizes)
 
 
 def choose_kept(

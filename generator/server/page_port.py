@@ -25,8 +25,8 @@ from topology.planes.plane import PlaneSplit
 
 log = logging.getLogger(__name__)
 
-MAX_GONE: Final = 2000
-"""Findings that ended, which the page lists."""
+GONE_ROOM: Final = 2000
+"""Of findings that ended, which the page lists."""
 
 
 class PagePort:
@@ -88,4 +88,4 @@ def read_past(file: Path | None) -> Past | None:
         return None
     with open_history(file) as history:
         trees = history.read_generations(limit=MAX_STEPS + 1)
-        return Past(trees, history.read_lives(max_gone=MAX_GONE), history.begin_s)
+        return Past(trees, history.read_lives(gone_room=GONE_ROOM), history.begin_s)

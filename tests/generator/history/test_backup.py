@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import lzma
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from generator.history import backup
 from generator.history.backup import (
     EMPTY,
     MAX_BYTES,
@@ -19,10 +21,10 @@ from generator.history.backup import (
 )
 from generator.history.finding_document import decode_finding, encode_finding
 from generator.history.history_file import FindingLife, Generation, HistoryWriter, open_history
-from generator.history.retention import DAY_S, HOUR_S
+from generator.history.retention import DAY_S, HOUR_S, ROOM_BYTES
 from tests.generator.history.test_changes import finding_of, tree_of
 from topology.model.errors import ConfigError
-from topology.model.facts import Finding
+from topology.model.facts import Finding, PortName
 
 NOW_S = 1_800_000_000
 BEFORE = tree_of({"a": ("n1", "n2"), "b": ("n3",)})
@@ -65,7 +67,7 @@ def test_a_new_file_continues_the_history_of_the_backup(tmp_path: Path) -> None:
         found = history.read_generations(limit=9)
         assert [row.at_s for row in found] == [NOW_S, NOW_S - 100, NOW_S - 500]
         assert history.begin_s == NOW_S - 500
-        assert set(history.read_lives(max_gone=9)) == {GONE, LASTING}
+        assert set(history.read_lives(gone_room=9)) == {GONE, LASTING}
 
 
 def test_a_file_that_exists_is_not_changed_by_a_backup(tmp_path: Path) -> None:
@@ -133,6 +135,29 @@ def test_findings_of_one_device_leave_no_other_device_out_of_a_backup() -> None:
     )
     found = parse_backup(pack_backup(Backup(BACKUP.generations, (*lives, quiet))))
     assert quiet in found.lives
+
+
+def test_large_findings_leave_no_other_device_out_of_a_backup(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(backup, "GONE_ROOM", 100)
+    ports = tuple(PortName("noisy", str(at)) for at in range(1000))
+    noisy = [
+        FindingLife(replace(find("noisy", str(at)), ports=ports), NOW_S - 900, NOW_S - at)
+        for at in range(50)
+    ]
+    found = parse_backup(pack_backup(Backup(BACKUP.generations, (*noisy, GONE))))
+    assert GONE in found.lives
+    assert noisy[0] in found.lives
+    assert sum(len(encode_finding(life.finding)) for life in found.lives) < 100 * ROOM_BYTES
+
+
+def test_a_tree_that_does_not_fit_is_an_error_even_with_a_finding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(backup, "MAX_BYTES", 10)
+    with pytest.raises(ConfigError, match="does not fit"):
+        pack_backup(Backup(BACKUP.generations[:1], (GONE,)))
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from generator.history import history_file
+from generator.history.finding_document import encode_finding
 from generator.history.history_file import HistoryWriter, open_history
 from generator.history.recorder import HistoryRecorder
+from generator.history.retention import ROOM_BYTES
 from generator.simulation.replay.fabrics import build_tree_of_shape
 from tests.generator.history.test_changes import BEFORE, finding_of, tree_of
 from topology.model.errors import StoreError
+from topology.model.facts import PortName
 
 DAY = 86_400
 START = 1_760_000_000
@@ -58,8 +62,8 @@ def test_it_lists_the_lives_of_findings_and_only_the_last_that_ended(tmp_path: P
         found = [finding_of(device) for device in devices]
         writer.record(BEFORE, found, START + step * DAY)
     with open_history(tmp_path / "h") as history:
-        lives = history.read_lives(max_gone=1)
-        assert len(history.read_lives(max_gone=9)) == 3
+        lives = history.read_lives(gone_room=1)
+        assert len(history.read_lives(gone_room=9)) == 3
     assert [(life.finding.device, life.began_s, life.ended_s) for life in lives] == [
         ("c", START, None),
         ("b", START, START + 2 * DAY),
@@ -76,7 +80,7 @@ def test_a_clock_that_goes_back_does_not_reorder_the_past(tmp_path: Path) -> Non
 
 def test_its_size_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history_file, "MAX_TREE_BYTES", 1500)
-    monkeypatch.setattr(history_file, "MAX_GONE_FINDINGS", 3)
+    monkeypatch.setattr(history_file, "MAX_GONE_ROOM", 3)
     writer = HistoryWriter(tmp_path / "h")
     for step in range(20):
         tree = build_tree_of_shape(f"2x{step + 1}x2")
@@ -100,7 +104,7 @@ def flood(writer: HistoryWriter, device: str, *, start_s: int, num_ends: int) ->
 def test_findings_that_end_every_second_push_out_no_history(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str
 ) -> None:
-    monkeypatch.setattr(history_file, "MAX_GONE_FINDINGS", 60)
+    monkeypatch.setattr(history_file, "MAX_GONE_ROOM", 60)
     writer = HistoryWriter(tmp_path / "h")
     writer.record(BEFORE, [], START)
     honest = [f"d{day}" for day in range(20)]
@@ -109,8 +113,8 @@ def test_findings_that_end_every_second_push_out_no_history(
         writer.record(None, [], START + day * DAY + 60)
     flood(writer, device, start_s=START + 20 * DAY, num_ends=300)
     with open_history(tmp_path / "h") as history:
-        lives = history.read_lives(max_gone=1000)
-        few = history.read_lives(max_gone=25)
+        lives = history.read_lives(gone_room=1000)
+        few = history.read_lives(gone_room=25)
     assert len(lives) <= 63
     assert set(honest) <= {life.finding.device for life in lives}
     assert set(honest) <= {life.finding.device for life in few}
@@ -121,12 +125,32 @@ def test_findings_that_end_every_second_push_out_no_history(
 def test_of_one_day_a_device_keeps_its_share_beside_one_that_flaps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history_file, "MAX_GONE_FINDINGS", 60)
+    monkeypatch.setattr(history_file, "MAX_GONE_ROOM", 60)
     writer = HistoryWriter(tmp_path / "h")
     writer.record(BEFORE, [finding_of("quiet")], START)
     flood(writer, "flapping", start_s=START + 1, num_ends=300)
     with open_history(tmp_path / "h") as history:
-        assert "quiet" in {life.finding.device for life in history.read_lives(max_gone=10)}
+        assert "quiet" in {life.finding.device for life in history.read_lives(gone_room=10)}
+
+
+def test_large_findings_are_bounded_in_bytes_and_push_out_no_other_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_file, "MAX_GONE_ROOM", 60)
+    writer = HistoryWriter(tmp_path / "h")
+    writer.record(BEFORE, [finding_of(f"quiet-{at}") for at in range(20)], START)
+    for step in range(30):
+        ports = tuple(PortName("noisy", f"{step}.{at}") for at in range(200))
+        writer.record(None, [replace(finding_of("noisy"), ports=ports)], START + step + 1)
+    writer.record(None, [], START + 60)
+    with open_history(tmp_path / "h") as history:
+        lives = history.read_lives(gone_room=1000)
+        few = history.read_lives(gone_room=25)
+    num_bytes = sum(len(encode_finding(life.finding)) for life in lives)
+    assert 20 * ROOM_BYTES < num_bytes <= 63 * ROOM_BYTES
+    quiet = {f"quiet-{at}" for at in range(20)}
+    assert {life.finding.device for life in lives} == {"noisy", *quiet}
+    assert {life.finding.device for life in few} == quiet
 
 
 def test_a_damaged_tree_is_a_clear_error(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_the_next_pod_continues_the_history(tmp_path: Path, first: Pod, shelf: S
     assert last is not None
     assert last[0] == SECOND
     with open_history(successor.file) as history:
-        gone = [row.finding.device for row in history.read_lives(max_gone=9) if row.ended_s]
+        gone = [row.finding.device for row in history.read_lives(gone_room=9) if row.ended_s]
     assert gone == ["one"]
 
 
