@@ -27,7 +27,6 @@ from generator.placement.cluster.gang_view import view_for
 from generator.placement.cluster.nodes import RunningGang, RunningPods
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.emulation.leaf_rows import refill_leaves
-from generator.placement.emulation.scored_domains import place_by_score
 from generator.placement.emulation.task_topology import place_by_buckets
 from generator.placement.emulation.walk import describe_candidates, place_by_walk
 from generator.placement.explain import (
@@ -185,9 +184,11 @@ def _is_final(problem: Problem) -> bool:
     The scheduler chooses a domain by its score, or for the minimum of a group. That it does not try
     another order of several groups is no reason to leave pods out.
     """
-    rules = PRESETS[problem.request.preset]
-    takes_minimum = rules.walk is not None and rules.walk.starts_with_minimum
-    return rules.scores_domains or (takes_minimum and len(problem.request.groups) == 1)
+    walk = PRESETS[problem.request.preset].walk
+    if walk is None:
+        return False
+    takes_minimum = walk.starts_with_minimum and len(problem.request.groups) == 1
+    return walk.scores_domains or takes_minimum
 
 
 def _places_all(problem: Problem, candidate: PlacementCandidate) -> bool:
@@ -207,8 +208,6 @@ def _emulate(problem: Problem, query_time: QueryTime) -> tuple[PlacementCandidat
     None if they give no answer.
     """
     emulate = place_by_buckets if problem.uses_buckets else place_by_walk
-    if PRESETS[problem.request.preset].scores_domains:
-        emulate = place_by_score
     try:
         candidate = emulate(problem, query_time.renew(SEARCH_STEPS, share=EXACT_TIME_SHARE))
     except BudgetExhausted:

@@ -2,10 +2,9 @@
 
 `order` is the order in which a system compares the keys of the one objective vector;
 `problem.objective` measures the keys. Some systems decide by a procedure that no vector describes.
-They have a `walk` as well: the order in which domains are tried and filled, which `emulation.walk`
-follows. kube-scheduler fills every domain and scores it (`emulation.scored_domains`). If the steps
-of a system find nothing although the request fits, the exact search answers in the preset's order,
-so that no blind spot of a system is copied.
+They have a `walk` as well: the order in which domains are tried, and how they are filled, which
+`emulation.walk` follows. If the steps of a system find nothing although the request fits, the exact
+search answers in the preset's order, so that no blind spot of a system is copied.
 """
 
 from __future__ import annotations
@@ -103,6 +102,8 @@ class CandidateTiers(StrEnum):
     """The same, from tier 1 on."""
     FROM_PREFERRED = "asked"
     """From the finest preferred tier on; only the required tier if none is preferred."""
+    REQUIRED_ONLY = "required"
+    """Only the required tier; without one, the whole outer domain."""
     NAMED_ONLY = "keys"
     """Only the tiers that the request names, and the cluster if no tier is required."""
 
@@ -196,6 +197,8 @@ class PlacementWalk:
 
     The nearest scope that prefers a tier decides, with the free resources before it was placed.
     """
+    scores_domains: bool = False
+    """Whether every domain is filled and scored as kube-scheduler does, and the best one taken."""
     fills_by_level: bool = False
     """Whether the parts of all chosen domains are compared together, tier by tier."""
     shares_evenly: bool = False
@@ -221,8 +224,6 @@ class PresetRules:
     """Whether domains are sorted by less CPU capacity if the user gives no sort rule."""
     uses_task_buckets: bool = False
     """Whether pods are placed one by one, by buckets of roles and scores of nodes."""
-    scores_domains: bool = False
-    """Whether every domain of the required tier is filled and scored, as kube-scheduler does."""
     refills_leaves: bool = False
     """Whether equally good leaves are told apart as Slurm's tree plugin does."""
     ignores_running_without_tiers: bool = False
@@ -234,7 +235,7 @@ class PresetRules:
     @property
     def has_steps(self) -> bool:
         """Whether a procedure places the gang before the search does."""
-        return self.walk is not None or self.uses_task_buckets or self.scores_domains
+        return self.walk is not None or self.uses_task_buckets
 
 
 def _terms(text: str) -> tuple[ObjectiveTerm, ...]:
@@ -358,7 +359,11 @@ PRESETS: MappingProxyType[Preset, PresetRules] = MappingProxyType(
         ),
         Preset.KUBERNETES: PresetRules(
             order=_terms("+placed strategy +existing surplus job_tier names"),
-            scores_domains=True,
+            walk=PlacementWalk(
+                candidate_tiers=CandidateTiers.REQUIRED_ONLY,
+                domain_order=(DomainSort(SortKey.TREE_ORDER),),
+                scores_domains=True,
+            ),
         ),
         Preset.OPTIMAL: PresetRules(
             order=_terms(

@@ -6,12 +6,13 @@ cluster cannot satisfy is an answer, not an error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import cached_property
+from itertools import chain
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -21,6 +22,9 @@ from generator.placement.groups import FlatGroups, GangGroup, GroupSet, flatten_
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError, show
 from topology.model.validation import describe_fault
+
+Nested = TypeVar("Nested")
+"""What a group or a set becomes for a reader of requests."""
 
 
 class EvictionPolicy(StrEnum):
@@ -130,6 +134,29 @@ class PlacementRequest:
         group_set = self.sets[set_index]
         inner = (group for index in group_set.sets for group in self.groups_in_set(index))
         return tuple(sorted((*group_set.groups, *inner)))
+
+    def nest(
+        self,
+        leaves: Sequence[Sequence[Nested]],
+        wrap: Callable[[int, list[Nested]], list[Nested]],
+    ) -> list[Nested]:
+        """Return what the outermost groups and sets become, groups before sets.
+
+        Args:
+            leaves: what each group becomes.
+            wrap: returns what a set becomes, from its index and what is in it, inner sets first.
+        """
+        sets: list[list[Nested]] = []
+        for index, row in enumerate(self.sets):
+            inside = [sets[inner] for inner in row.sets] + [
+                [*leaves[group]] for group in row.groups
+            ]
+            sets.append(wrap(index, [*chain.from_iterable(inside)]))
+        inner_groups = {group for row in self.sets for group in row.groups}
+        inner_sets = {inner for row in self.sets for inner in row.sets}
+        outermost = [row for index, row in enumerate(leaves) if index not in inner_groups]
+        outermost += [row for index, row in enumerate(sets) if index not in inner_sets]
+        return [*chain.from_iterable(outermost)]
 
     @property
     def one_pod_is_enough(self) -> bool:

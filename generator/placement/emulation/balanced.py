@@ -13,8 +13,8 @@ from math import log2
 from typing import NamedTuple
 
 from generator.placement.budget import Budget
-from generator.placement.emulation.slice_counts import SliceCounts
-from generator.placement.problem.domain_capacity import GroupCapacity, name_ranks, units_inside
+from generator.placement.emulation.kueue_capacity import KueueCapacity
+from generator.placement.problem.domain_capacity import name_ranks, units_inside
 
 
 class DomainShare(NamedTuple):
@@ -66,18 +66,17 @@ class BalancedShares:
 
     def __init__(
         self,
-        capacity: GroupCapacity,
-        counts: SliceCounts,
+        capacity: KueueCapacity,
         preferred_tier: int,
         num_pods: int,
         budget: Budget,
     ) -> None:
-        """Prepare; nothing is chosen yet. `counts` counts pods and slices per domain."""
-        self._problem, self._tree, self._budget = capacity.problem, counts, budget
+        """Prepare; nothing is chosen yet."""
+        self._problem, self._tree, self._budget = capacity.problem, capacity, budget
         self._has_leader = capacity.has_leader
         self._preferred_tier = preferred_tier
-        self._needed = num_pods // counts.slice_size
-        is_above_slices = preferred_tier > counts.slice_tier
+        self._needed = num_pods // capacity.coarsest_size
+        is_above_slices = preferred_tier > capacity.coarsest_tier
         self._shared_tier = preferred_tier - 1 if is_above_slices else preferred_tier
         self._levels = capacity.problem.snapshot.levels
 
@@ -252,7 +251,7 @@ class BalancedShares:
         greedy = self._evaluate(tier, counts)
         if greedy is None:
             return None
-        start = (int(self._has_leader), self._needed * self._tree.slice_size)
+        start = (int(self._has_leader), self._needed * self._tree.coarsest_size)
         states: list[dict[tuple[int, int], tuple[int, ...]]] = [
             {} for _ in range(greedy.num_domains + 1)
         ]
@@ -297,6 +296,6 @@ class BalancedShares:
             if extra < 0 or (has_leader and not counts[unit].holds_leader):
                 return None
             remaining -= extra
-            num_pods = (threshold + extra) * self._tree.slice_size
+            num_pods = (threshold + extra) * self._tree.coarsest_size
             shares.append(DomainShare(self._shared_tier, unit, num_pods, has_leader))
         return shares if remaining == 0 else None

@@ -19,9 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from generator.placement.cluster.levels import IntArray
-from generator.placement.emulation.slice_counts import Counts, SliceCounts, leader_costs
-from generator.placement.presets import DomainSort, PlacementWalk, SortKey
-from generator.placement.problem.domain_capacity import GroupCapacity, name_ranks
+from generator.placement.emulation.kueue_capacity import Counts, KueueCapacity, leader_costs
+from generator.placement.problem.domain_capacity import name_ranks
 
 PodsPerNode = dict[int, int]
 """Number of pods per node position."""
@@ -57,23 +56,18 @@ class _Need(NamedTuple):
 class LevelDescent:
     """Shares the pods of one group."""
 
-    def __init__(
-        self, capacity: GroupCapacity, walk: PlacementWalk, num_pods: int, *, starts_small: bool
-    ) -> None:
-        """Count pods and slices per tier.
+    def __init__(self, capacity: KueueCapacity, num_pods: int, *, starts_small: bool) -> None:
+        """Store the arguments.
 
         Args:
-            capacity: pods of the group per node.
-            walk: the preset's walk; it says whether preferred labels count.
+            capacity: pods and slices of the group per domain.
             num_pods: pods of the group to place.
             starts_small: whether the smallest domains are filled first, as for a group that names
                 no tier.
         """
         self._capacity, self._num_pods, self._starts_small = capacity, num_pods, starts_small
         self._saves_domains = False
-        self._uses_labels = DomainSort(SortKey.PREFERRED_LABELS) in walk.domain_order
         self._levels = capacity.problem.snapshot.levels
-        self._counted = SliceCounts(capacity, num_pods)
         self.leader_position: int | None = None
         """Node of the leader, once it is placed."""
 
@@ -84,7 +78,7 @@ class LevelDescent:
         """
         options = []
         # Only a leader, and parts inside a slice, are shared in two ways.
-        has_choice = self._capacity.has_leader or self._counted.slice_tier > 0
+        has_choice = self._capacity.has_leader or self._capacity.coarsest_tier > 0
         for self._saves_domains in (False, True) if has_choice else (False,):
             shares = self._descend(tier, unit, is_pooled=is_pooled)
             options += [] if shares is None else [shares]
@@ -106,19 +100,19 @@ class LevelDescent:
 
     def _descend(self, tier: int, unit: int, *, is_pooled: bool) -> list[_Share] | None:
         """Return shares of nodes for the pods in a unit."""
-        counted = self._counted
-        need = _Need(self._num_pods, counted.slice_size, self._capacity.has_leader)
+        capacity = self._capacity
+        need = _Need(self._num_pods, capacity.coarsest_size, self._capacity.has_leader)
         if tier == self._levels.root:
             tier -= 1
             shares = self._fill_top(tier, need)
         else:
-            shares = self._take(tier, [unit], counted.slices[tier], need)
-        while shares is not None and tier > counted.slice_tier and is_pooled:
+            shares = self._take(tier, [unit], capacity.slices[tier], need)
+        while shares is not None and tier > capacity.coarsest_tier and is_pooled:
             if any(share.has_leader and not share.num_pods for share in shares):
                 break
             tier -= 1
-            units = self._sorted(tier, self._children(tier + 1, shares), counted.slices[tier])
-            shares = self._take(tier, units, counted.slices[tier], need)
+            units = self._sorted(tier, self._children(tier + 1, shares), capacity.slices[tier])
+            shares = self._take(tier, units, capacity.slices[tier], need)
         while shares is not None and tier > 0:
             tier -= 1
             shares = self._fill_inside(tier, shares)
@@ -131,10 +125,10 @@ class LevelDescent:
 
     def _fill_top(self, tier: int, need: _Need) -> list[_Share] | None:
         """Return shares over all units of a tier, of which one may hold all."""
-        counts, holds = self._counted.slices[tier], self._counted.holds_leader[tier]
+        counts, holds = self._capacity.slices[tier], self._capacity.holds_leader[tier]
         units = self._sorted(tier, range(len(counts.alone)), counts)
         if need.has_leader:
-            beside, pods = counts.beside_leader, self._counted.pods[tier].beside_leader
+            beside, pods = counts.beside_leader, self._capacity.pods[tier].beside_leader
             units = self._sorted(tier, units, Counts(beside, pods), pods)
             units = sorted(units, key=lambda unit: not holds[unit])
         if self._starts_small:
@@ -158,10 +152,10 @@ class LevelDescent:
 
     def _fill_inside(self, tier: int, shares: Sequence[_Share]) -> list[_Share] | None:
         """Return shares of a tier: each domain above shares its own pods among its parts."""
-        counted = self._counted
-        is_inside_slice = tier < counted.slice_tier
-        size = counted.inner_sizes.get(tier, 1) if is_inside_slice else counted.slice_size
-        counts = counted.pods[tier].whole(size)
+        capacity = self._capacity
+        is_inside_slice = tier < capacity.coarsest_tier
+        size = capacity.inner_sizes.get(tier, 1) if is_inside_slice else capacity.coarsest_size
+        counts = capacity.pods[tier].whole(size)
         fewest_first = Counts(np.zeros_like(counts.alone), counts.beside_leader)
         compared = counts if self._saves_domains else fewest_first
         inner: list[_Share] = []
@@ -169,7 +163,7 @@ class LevelDescent:
             units = self._sorted(
                 tier,
                 self._children(tier + 1, [share]),
-                compared if is_inside_slice else counted.slices[tier],
+                compared if is_inside_slice else capacity.slices[tier],
             )
             taken = self._take(tier, units, counts, _Need(share.num_pods, size, share.has_leader))
             if taken is None:
@@ -189,32 +183,26 @@ class LevelDescent:
     ) -> list[int]:
         """Return units: more slices first, or fewer if small ones start; then fewer pods."""
         rows = np.fromiter(units, dtype=np.int64)
-        pods = self._counted.pods[tier].alone if pods is None else pods
+        pods = self._capacity.pods[tier].alone if pods is None else pods
         sign = 1 if self._starts_small else -1
-        keys = [
+        keys = (
             name_ranks(self._capacity.problem, tier)[rows],
             pods[rows],
             sign * counts.alone[rows],
-        ]
-        if self._uses_labels:
-            keys.append(self._labels(tier)[rows])
+            self._capacity.negated_preferred_slots(tier)[rows],
+        )
         return list(rows[np.lexsort(keys)].tolist())
-
-    def _labels(self, tier: int) -> IntArray:
-        if not self._uses_labels:
-            return np.zeros(len(self._counted.pods[tier].alone), dtype=np.int64)
-        return self._capacity.negated_preferred_slots(tier)
 
     def _room(self, tier: int, counts: Counts, need: _Need) -> Counts:
         """Return the counts of a tier beside the partial slice, if there is one."""
-        return self._counted.beside_partial[tier] if need.partial_pods else counts
+        return self._capacity.beside_partial[tier] if need.partial_pods else counts
 
     def _with_leader_first(
         self, tier: int, units: list[int], counts: Counts, need: _Need
     ) -> list[int]:
         """Return units with that one first which loses so few to the leader that the rest fits."""
         rows = np.array(units)
-        room, holds = self._room(tier, counts, need), self._counted.holds_leader[tier][rows]
+        room, holds = self._room(tier, counts, need), self._capacity.holds_leader[tier][rows]
         whole, beside = (Counts(*(column[rows] for column in row)) for row in (counts, room))
         costs = leader_costs(whole, beside, holds, np.zeros(1, dtype=np.int64))
         slack = int(whole.alone.sum()) - need.num_parts
@@ -227,7 +215,7 @@ class LevelDescent:
         self, tier: int, units: list[int], counts: Counts, need: _Need
     ) -> list[_Share] | None:
         """Return the shares of units in order, the last one the smallest that holds the rest."""
-        holds, needs_leader = self._counted.holds_leader[tier], need.has_leader
+        holds, needs_leader = self._capacity.holds_leader[tier], need.has_leader
         missing = need.num_parts
         if needs_leader:
             apart = self._apart_from_leader(tier, units, counts, need)
@@ -262,7 +250,7 @@ class LevelDescent:
         It has no more slices than the unit that would be the last without the partial slice.
         """
         fits = counts.beside(has_leader=need.has_leader)
-        holds = self._counted.holds_leader[tier]
+        holds = self._capacity.holds_leader[tier]
         if fits[units[0]] < need.num_parts or (need.has_leader and not holds[units[0]]):
             return None
         room = self._room(tier, counts, need).beside(has_leader=need.has_leader)
@@ -278,7 +266,7 @@ class LevelDescent:
         return any(self._has_room(tier, share, need) for share in shares)
 
     def _has_room(self, tier: int, share: _Share, need: _Need) -> bool:
-        room = self._counted.beside_partial[tier].beside(has_leader=share.has_leader)
+        room = self._capacity.beside_partial[tier].beside(has_leader=share.has_leader)
         return bool(share.num_pods // need.size <= room[share.unit])
 
     def _add_partial(
@@ -295,7 +283,7 @@ class LevelDescent:
                 grown = share._replace(num_pods=share.num_pods + need.partial_pods)
                 return [*shares[:index], grown, *shares[index + 1 :]]
         used = {share.unit for share in shares}
-        alone = self._counted.beside_partial[tier].alone
+        alone = self._capacity.beside_partial[tier].alone
         other = next((unit for unit in units if unit not in used and alone[unit] >= 0), None)
         if other is None:
             return None
@@ -305,7 +293,7 @@ class LevelDescent:
         self, tier: int, units: Sequence[int], counts: Counts, need: _Need
     ) -> list[_Share] | None:
         """Return all workers in one unit and the leader in another, if no unit holds both."""
-        holds, room = self._counted.holds_leader[tier], self._room(tier, counts, need)
+        holds, room = self._capacity.holds_leader[tier], self._room(tier, counts, need)
         if any(holds[unit] and room.beside_leader[unit] >= need.num_parts for unit in units):
             return None
         by_size = sorted(units, key=lambda unit: int(counts.alone[unit]))
@@ -329,10 +317,9 @@ class LevelDescent:
         rows = np.array(units)
         is_option = columns[0][rows] >= need.num_parts
         if need.has_leader:
-            is_option &= self._counted.holds_leader[tier][rows]
-        if self._uses_labels:
-            labels = self._labels(tier)
-            is_option &= labels[rows] == labels[rows[0]]
+            is_option &= self._capacity.holds_leader[tier][rows]
+        labels = self._capacity.negated_preferred_slots(tier)[rows]
+        is_option &= labels == labels[0]
         rows = rows[is_option]
         order = np.lexsort([column[rows] for column in reversed(columns)])
         return int(rows[order[0]]) if len(rows) else units[0]

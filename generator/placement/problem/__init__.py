@@ -8,6 +8,7 @@
 `objective`: measures a placement by the keys of the objective vector.
 `preemption`: what may be evicted, the cheapest victims per node, and what is evicted in all.
 `domain_capacity`: the pods of a group that each domain holds, and the sort order of domains.
+`trial`: pods that are placed to try, and what they leave free.
 
 May import `cluster`, `groups`, `presets` and `request`.
 """

@@ -11,58 +11,40 @@ from generator.placement.cluster.levels import BoolArray, FloatArray, IntArray
 from generator.placement.presets import AncestorOrder, DomainSort, SortKey
 from generator.placement.problem.problem import Problem
 
-NONE_FITS = -1
-"""Pods beside a leader in a domain where no leader fits."""
-
 
 class GroupCapacity:
     """Slots per tier and unit for one group."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        group: int,
-        slots_by_tier: Sequence[IntArray],
-        leader: IntArray | None = None,
-    ) -> None:
+    def __init__(self, problem: Problem, group: int, slots_by_tier: Sequence[IntArray]) -> None:
         """Count pods per node and sum them up the tiers.
 
         Args:
             problem: the request and the cluster.
             group: index of the group.
             slots_by_tier: pods of the group that fit, per tier and unit.
-            leader: for a group with a leader: its pods that fit each node beside one leader,
-                `NONE_FITS` where no leader fits.
 
         Raises:
             BudgetExhausted: the budget of the query ended.
         """
         problem.budget.spend_on_arrays(problem.snapshot.num_nodes)
         self.problem, self.group = problem, group
-        levels = problem.snapshot.levels
         self._unit_multiples = _unit_multiples(problem, group)
         self.slots_by_tier = slots_by_tier
         self.usable_slots = slots_by_tier
         if self._unit_multiples:
+            levels = problem.snapshot.levels
             self.usable_slots = levels.sum_by_tier(slots_by_tier[0], self._round_down)
-        self.slots_beside_leader = (
-            self.usable_slots if leader is None else self._count_beside_leader(leader)
-        )
-        self.has_leader = leader is not None
-        self.slots_of_leader_nodes = leader
-        """Pods that fit each node beside the leader, as passed."""
         self.request_shares: Sequence[FloatArray] = ()
         """Per tier and unit: share of the free resources that the whole request takes."""
-        self.room_beside_partial: Sequence[IntArray] = ()
-        """Per tier and unit: pods beside the leader, a partial slice included; empty without one.
-
-        `NONE_FITS` where the partial slice does not fit.
-        """
 
     @property
     def room(self) -> Sequence[IntArray]:
-        """Per tier and unit: pods that fit beside the leader, in whole slices and a partial one."""
-        return self.room_beside_partial or self.slots_beside_leader
+        """Per tier and unit: the pods that may be placed."""
+        return self.usable_slots
+
+    def _room_columns(self, tier: int) -> list[IntArray]:
+        """Return the columns by which the room of units is compared, the most important first."""
+        return [self.usable_slots[tier]]
 
     def _round_down(self, counts: IntArray, tier: int) -> IntArray:
         """Return counts rounded down to what multiples and slices of a tier allow."""
@@ -72,31 +54,12 @@ class GroupCapacity:
                 counts = counts if max_pods is None else np.minimum(counts, max_pods)
         return counts
 
-    def _count_beside_leader(self, leader: IntArray) -> list[IntArray]:
-        """Return the pods that fit beside the leader, which is placed where it costs the fewest."""
-        levels = self.problem.snapshot.levels
-        beside_leader = [
-            np.where(leader < 0, NONE_FITS, self._round_down(np.maximum(leader, 0), 0))
-        ]
-        for tier in range(1, levels.root + 1):
-            first, holds = levels.first_child[tier][:-1], beside_leader[-1] >= 0
-            sums = sum_beside_leader(self.usable_slots[tier - 1], beside_leader[-1], holds, first)
-            rounded = np.maximum(self._round_down(sums, tier), 0)
-            beside_leader.append(np.where(np.logical_or.reduceat(holds, first), rounded, NONE_FITS))
-        return beside_leader
-
     def without_pods(self, pods: Mapping[int, int]) -> GroupCapacity:
         """Return the capacity after pods of the group are placed, by node; O(tiers × nodes)."""
         slots = self.slots_by_tier[0].copy()
         slots[list(pods)] -= list(pods.values())
         slots_by_tier = self.problem.snapshot.levels.sum_by_tier(slots)
-        return GroupCapacity(self.problem, self.group, slots_by_tier, self.slots_of_leader_nodes)
-
-    def units_with_most_preferred(self, tier: int, units: IntArray) -> IntArray:
-        """Return the units of a tier with the most preferred labels on nodes with a free slot."""
-        values = self.negated_preferred_slots(tier)[units]
-        best: IntArray = units[values == values.min(initial=0)]
-        return best
+        return GroupCapacity(self.problem, self.group, slots_by_tier)
 
     @property
     def slice_size(self) -> int:
@@ -123,17 +86,15 @@ class GroupCapacity:
     ) -> list[IntArray | FloatArray]:
         """Return the columns by which units are compared, the most important first."""
         levels = self.problem.snapshot.levels
-        own_columns = self._sort_values(tier, sort.key, num_pods)
-        rows = [[column[units] for column in own_columns]]
-        outer_tiers = (
-            range(tier + 1, levels.root) if sort.ancestors is not AncestorOrder.NONE else range(0)
-        )
         starts = levels.starts[tier][units]
-        for outer in outer_tiers:
-            ancestors = levels.unit_of_node[outer][starts]
-            rows.append(
-                [column[ancestors] for column in self._sort_values(outer, sort.key, num_pods)]
-            )
+        has_ancestors = sort.ancestors is not AncestorOrder.NONE
+        rows = [
+            [
+                column[levels.unit_of_node[outer][starts]]
+                for column in self._sort_values(outer, sort.key, num_pods)
+            ]
+            for outer in range(tier, max(levels.root, tier + 1) if has_ancestors else tier + 1)
+        ]
         if sort.ancestors is AncestorOrder.ANCESTORS_FIRST:
             rows.reverse()
         return [column for row in rows for column in row]
@@ -141,10 +102,9 @@ class GroupCapacity:
     def _sort_values(self, tier: int, by: SortKey, num_pods: int) -> list[IntArray | FloatArray]:
         """Return the values by which all units of a tier are compared, smaller first."""
         if by in {SortKey.TIGHT, SortKey.ROOMY}:
-            rows = [self.room_beside_partial] if self.room_beside_partial else []
-            columns = [row[tier] for row in (*rows, self.slots_beside_leader)]
             sign = 1 if by is SortKey.TIGHT else -1
-            return [*(sign * column for column in columns), self._slots_of_inner_slices(tier)]
+            columns = [sign * column for column in self._room_columns(tier)]
+            return [*columns, self._slots_of_inner_slices(tier)]
         if by is SortKey.FULLEST:
             return [-self.request_shares[tier], name_ranks(self.problem, tier)]
         if by is SortKey.USER_RULES:
@@ -159,18 +119,14 @@ class GroupCapacity:
                 levels.unit_of_node[tier][list(problem.own_pods.positions)], minlength=len(index)
             )
         if by in {SortKey.SMALL_OFFER, SortKey.LARGE_OFFER}:
-            offer = self._offer(tier, num_pods)
+            per_node = np.minimum(self.slots_by_tier[0], num_pods)
+            offer = levels.sum_by_tier(per_node, self._round_down)[tier]
             return offer if by is SortKey.SMALL_OFFER else -offer
         if by in {SortKey.NAME_TEXT, SortKey.OWN_NAME_TEXT}:
             return (name_ranks if by is SortKey.NAME_TEXT else own_name_ranks)(problem, tier)
         if by is SortKey.PREFERRED_LABELS:
             return self.negated_preferred_slots(tier)
         return index if by is SortKey.TREE_ORDER else -index
-
-    def _offer(self, tier: int, num_pods: int) -> IntArray:
-        """Return the usable slots of the units of a tier, of each node at most the gang's pods."""
-        per_node = np.minimum(self.slots_by_tier[0], num_pods)
-        return self.problem.snapshot.levels.sum_by_tier(per_node, self._round_down)[tier]
 
     def _slots_of_inner_slices(self, tier: int) -> IntArray:
         """Return the slots of the units of a tier; below the coarsest slices only whole slices."""
@@ -191,22 +147,6 @@ class GroupCapacity:
         max_labels = len(self.problem.request.groups[self.group].preferred_labels)
         carried = (max_labels - shape.missing_labels) * (self.slots_by_tier[0] > 0)
         return -np.add.reduceat(carried, self.problem.snapshot.levels.starts[tier])
-
-
-def sum_beside_leader(
-    alone: IntArray, beside_leader: IntArray, holds_leader: BoolArray, first: IntArray
-) -> IntArray:
-    """Return the pods that units hold beside a leader, which is in the child where it costs least.
-
-    Args:
-        alone: pods that fit each child.
-        beside_leader: pods that fit each child beside the leader.
-        holds_leader: whether the leader fits each child.
-        first: the first child of each unit; 0 is returned where no child holds the leader.
-    """
-    infinite = np.iinfo(np.int64).max // 2
-    least = np.minimum.reduceat(np.where(holds_leader, alone - beside_leader, infinite), first)
-    return np.where(least >= infinite, 0, np.add.reduceat(alone, first) - least)
 
 
 def _unit_multiples(problem: Problem, group: int) -> list[tuple[int, int, int | None]]:

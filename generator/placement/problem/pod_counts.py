@@ -93,24 +93,21 @@ def build_gang_members(
     Raises:
         BudgetExhausted: the deadline has passed.
     """
+
+    def wrap(index: int, members: list[GangMember]) -> list[GangMember]:
+        group_set = request.sets[index]
+        # A bound or running pods make a set different from one with the same members.
+        has_running = any(rows[group].has_running for one in members for group in one.groups())
+        bound = (group_set.required, group_set.preferred)
+        kind = (*bound, group_set.name if has_running else "")
+        return [_set_of(members, least=group_set.least, kind=kind, budget=budget)]
+
     groups = [
-        GangMember(index, row.counts, (), 0, row.kind, _totals_of(row.counts), ())
+        [GangMember(index, row.counts, (), 0, row.kind, _totals_of(row.counts), ())]
         for index, row in enumerate(rows)
     ]
-    sets: list[GangMember] = []
-    for group_set in request.sets:
-        members = [groups[group] for group in group_set.groups]
-        members += [sets[inner] for inner in group_set.sets]
-        # A bound or running pods make a set different from one with the same members.
-        bound = (group_set.required, group_set.preferred)
-        has_running = any(rows[group].has_running for one in members for group in one.groups())
-        kind = (*bound, group_set.name if has_running else "")
-        sets.append(_set_of(members, least=group_set.least, kind=kind, budget=budget))
-    inner_groups = {group for group_set in request.sets for group in group_set.groups}
-    inner_sets = {inner for group_set in request.sets for inner in group_set.sets}
-    top = [member for index, member in enumerate(groups) if index not in inner_groups]
-    top += [member for index, member in enumerate(sets) if index not in inner_sets]
-    return _set_of(top, least=len(top), kind=(), budget=budget)
+    members = request.nest(groups, wrap)
+    return _set_of(members, least=len(members), kind=(), budget=budget)
 
 
 def _set_of(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from generator.placement.groups import GangGroup
@@ -73,26 +74,10 @@ class PartPlacement:
 
 def build_parts(problem: Problem, counts: tuple[int, ...], max_part_tier: int) -> list[RequestPart]:
     """Return all parts for these pods per group; sets contain their parts."""
-    of_sets: list[list[RequestPart]] = []
-    for group_set in problem.request.sets:
-        members = [part for inner in group_set.sets for part in of_sets[inner]]
-        members += [
-            part
-            for group in group_set.groups
-            for part in _parts_of(problem, group, counts, max_part_tier)
-        ]
-        of_sets.append(_wrap_set(problem, len(of_sets), members))
-    inner_sets = {inner for group_set in problem.request.sets for inner in group_set.sets}
-    inner_groups = {group for group_set in problem.request.sets for group in group_set.groups}
-    parts = [
-        part
-        for group in range(len(counts))
-        if group not in inner_groups
-        for part in _parts_of(problem, group, counts, max_part_tier)
-    ]
-    for index, parts_of_set in enumerate(of_sets):
-        parts += [] if index in inner_sets else parts_of_set
-    return parts
+    return problem.request.nest(
+        [_parts_of(problem, group, counts, max_part_tier) for group in range(len(counts))],
+        partial(_wrap_set, problem),
+    )
 
 
 def _parts_of(

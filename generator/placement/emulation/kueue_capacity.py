@@ -9,18 +9,18 @@ Source: kubernetes-sigs/kueue 0.20, `fillInCountsHelper` and `tas_partial_slices
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, IntArray
-from generator.placement.problem.domain_capacity import (
-    NONE_FITS,
-    GroupCapacity,
-    sum_beside_leader,
-)
+from generator.placement.problem.domain_capacity import GroupCapacity
+from generator.placement.problem.problem import Problem
 
+NONE_FITS: Final = -1
+"""Pods in a domain where the leader, or the partial slice, does not fit."""
 _INFINITE = np.iinfo(np.int64).max // 4
 """A cost that no domain pays; the sum of two does not overflow."""
 
@@ -40,32 +40,43 @@ class Counts(NamedTuple):
         return Counts(self.alone // size, self.beside_leader // size)
 
 
-class SliceCounts:
+class KueueCapacity(GroupCapacity):
     """Pods and slices of one group per tier and unit."""
 
-    def __init__(self, capacity: GroupCapacity, num_pods: int) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        group: int,
+        slots_by_tier: Sequence[IntArray],
+        beside_leader: IntArray | None,
+        num_pods: int,
+    ) -> None:
         """Count them.
 
         Args:
-            capacity: pods of the group per node.
+            problem: the request and the cluster.
+            group: index of the group.
+            slots_by_tier: pods of the group that fit, per tier and unit.
+            beside_leader: for a group with a leader: its pods that fit each node beside it,
+                `NONE_FITS` where no leader fits.
             num_pods: pods of the group that are placed.
         """
-        problem = capacity.problem
-        self._levels, self._has_leader = problem.snapshot.levels, capacity.has_leader
+        super().__init__(problem, group, slots_by_tier)
+        self._levels, self.has_leader = problem.snapshot.levels, beside_leader is not None
         layers = [
             (self._levels.height_of(layer.tier), layer.size)
-            for layer in problem.request.groups[capacity.group].slices
+            for layer in problem.request.groups[group].slices
             if layer.tier is not None and not problem.own_pods.positions
         ]
-        self.slice_tier, self.slice_size = layers[0] if layers else (0, 1)
+        self.coarsest_tier, self.coarsest_size = layers[0] if layers else (0, 1)
         self.inner_sizes = {
             tier: size
             for (outer, _), (inner, size) in pairwise(layers)
             for tier in range(inner, outer)
         }
         """Pods of an inner slice, by tier."""
-        self._count_tiers(capacity)
-        self.partial_pods = num_pods % self.slice_size
+        self._count_tiers(beside_leader)
+        self.partial_pods = num_pods % self.coarsest_size
         """Pods of the partial slice; 0 without one."""
         self.beside_partial = self._count_beside_partial() if self.partial_pods else self.slices
         """Whole slices beside the partial one; `NONE_FITS` where it does not fit."""
@@ -73,20 +84,26 @@ class SliceCounts:
     @property
     def room(self) -> list[IntArray]:
         """Per tier and unit the pods that fit beside the leader, the partial slice included."""
-        rows = [counts.beside(has_leader=self._has_leader) for counts in self.beside_partial]
         return [
-            np.where(whole < 0, NONE_FITS, whole * self.slice_size + self.partial_pods)
-            for whole in rows
+            np.where(whole < 0, NONE_FITS, whole * self.coarsest_size + self.partial_pods)
+            for whole in self._beside_leader(self.beside_partial)
         ]
 
-    def _count_tiers(self, capacity: GroupCapacity) -> None:
+    def _room_columns(self, tier: int) -> list[IntArray]:
+        """Return the slices beside the partial one, then all whole slices."""
+        return [self._beside_leader(rows)[tier] for rows in (self.beside_partial, self.slices)]
+
+    def _beside_leader(self, rows: Sequence[Counts]) -> list[IntArray]:
+        return [counts.beside(has_leader=self.has_leader) for counts in rows]
+
+    def _count_tiers(self, leader: IntArray | None) -> None:
         """Sum pods and slices up the tiers, alone and beside the leader."""
-        slots, leader = capacity.slots_by_tier[0], capacity.slots_of_leader_nodes
+        slots = self.slots_by_tier[0]
         beside = slots if leader is None else np.maximum(leader, 0)
         holds = np.ones(len(slots), dtype=np.bool_) if leader is None else leader >= 0
         self.pods = [Counts(slots, np.where(holds, beside, 0))]
         self.holds_leader: list[BoolArray] = [holds]
-        self.slices = [self.pods[0].whole(self.slice_size)]
+        self.slices = [self.pods[0].whole(self.coarsest_size)]
         for tier in range(1, self._levels.root + 1):
             first = self._levels.first_child[tier][:-1]
             below, below_holds = self.pods[-1], self.holds_leader[-1]
@@ -96,19 +113,19 @@ class SliceCounts:
             self.pods.append(pods)
             self.holds_leader.append(np.logical_or.reduceat(below_holds, first))
             self.slices.append(
-                pods.whole(self.slice_size)
-                if tier <= self.slice_tier
+                pods.whole(self.coarsest_size)
+                if tier <= self.coarsest_tier
                 else self._summed(self.slices[-1], below_holds, first)
             )
 
     def _summed(self, below: Counts, holds_leader: BoolArray, first: IntArray) -> Counts:
         """Return sums; the leader is placed in the part where it costs the fewest."""
         alone = np.add.reduceat(below.alone, first)
-        if not self._has_leader:
+        if not self.has_leader:
             return Counts(alone, alone)
-        return Counts(
-            alone, sum_beside_leader(below.alone, below.beside_leader, holds_leader, first)
-        )
+        costs = np.where(holds_leader, below.alone - below.beside_leader, _INFINITE)
+        least = np.minimum.reduceat(costs, first)
+        return Counts(alone, np.where(least >= _INFINITE, 0, alone - least))
 
     def _count_beside_partial(self) -> list[Counts]:
         """Return per tier the whole slices beside the partial one."""
@@ -118,19 +135,19 @@ class SliceCounts:
                     np.where(
                         pods < self.partial_pods,
                         NONE_FITS,
-                        (pods - self.partial_pods) // self.slice_size,
+                        (pods - self.partial_pods) // self.coarsest_size,
                     )
                     for pods in counts
                 )
             )
-            for counts in self.pods[: self.slice_tier + 1]
+            for counts in self.pods[: self.coarsest_tier + 1]
         ]
-        for tier in range(self.slice_tier + 1, self._levels.root + 1):
+        for tier in range(self.coarsest_tier + 1, self._levels.root + 1):
             first = self._levels.first_child[tier][:-1]
             below, holds = self.slices[tier - 1], self.holds_leader[tier - 1]
             total = np.add.reduceat(below.alone, first)
             lost = _lost(below.alone, counted[-1].alone)
-            costs = leader_costs(below, counted[-1], holds, first) if self._has_leader else lost
+            costs = leader_costs(below, counted[-1], holds, first) if self.has_leader else lost
             least, least_of_both = (np.minimum.reduceat(column, first) for column in (lost, costs))
             counted.append(
                 Counts(
