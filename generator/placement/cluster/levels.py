@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,13 @@ AT_MOST = "<="
 _BOUND = re.compile(rf"{AT_MOST}([0-9]{{1,9}})", re.ASCII)
 _MAX_NAMES_READ = 256
 """Unknown names whose labels are compared with the tree; the cache is then cleared."""
+
+
+class UnitRef(NamedTuple):
+    """A unit of a tier."""
+
+    tier: int
+    unit: int
 
 
 class UnknownTierError(LookupError):
@@ -175,6 +183,14 @@ class TreeLevels:
     def common_tier(self, low: int, high: int) -> int:
         """Return the height of the lowest unit that holds two nodes, and so all nodes between."""
         return next(tier for tier, unit in enumerate(self.unit_of_node) if unit[low] == unit[high])
+
+
+def units_inside(levels: TreeLevels, place: UnitRef, tier: int) -> IntArray:
+    """Return the units of a lower tier inside a unit."""
+    first_node = levels.starts[place.tier][place.unit]
+    last_node = levels.stops[place.tier][place.unit] - 1
+    unit_of = levels.unit_of_node[tier]
+    return np.arange(unit_of[first_node], unit_of[last_node] + 1, dtype=np.int64)
 
 
 def units_with_min(units: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:

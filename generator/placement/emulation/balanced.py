@@ -13,8 +13,9 @@ from math import log2
 from typing import NamedTuple
 
 from generator.placement.budget import Budget
+from generator.placement.cluster.levels import UnitRef, units_inside
 from generator.placement.emulation.kueue_capacity import KueueCapacity
-from generator.placement.problem.domain_capacity import name_ranks, units_inside
+from generator.placement.problem.domain_capacity import name_ranks
 
 
 class DomainShare(NamedTuple):
@@ -140,7 +141,7 @@ class BalancedShares:
 
     def _plan_domain(self, outer_tier: int, unit: int, least: int) -> _BalancedPlan | None:
         """Return how a domain would share the slices, at least so many each; None if it cannot."""
-        inside = units_inside(self._problem, outer_tier, unit, self._shared_tier)
+        inside = units_inside(self._levels, UnitRef(outer_tier, unit), self._shared_tier)
         shared = self._counts_of(self._shared_tier, [int(inner) for inner in inside])
         greedy = self._evaluate(self._shared_tier, shared)
         if greedy is None:
@@ -166,7 +167,7 @@ class BalancedShares:
     ) -> _BalancedPlan | None:
         """Return the plan without the domains that hold less than the threshold."""
         tier = self._preferred_tier
-        units = [int(inner) for inner in units_inside(self._problem, outer_tier, unit, tier)]
+        units = units_inside(self._levels, UnitRef(outer_tier, unit), tier).tolist()
         if self._shared_tier != tier:
             shared = {inner: self._cut(count, threshold) for inner, count in shared.items()}
             preferred = {inner: self._cut(self._sum(inner, shared), threshold) for inner in units}

@@ -12,14 +12,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from generator.placement.cluster.levels import IntArray
+from generator.placement.cluster.levels import LEAF_TIER, IntArray, UnitRef, units_inside
 from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.constraints import satisfies_rules
-from generator.placement.problem.domain_capacity import units_inside
 from generator.placement.problem.objective import Objective, PlacementCandidate
 from generator.placement.problem.problem import Problem
-
-LEAF_TIER = 1
 
 
 def refill_leaves(problem: Problem, candidate: PlacementCandidate) -> PlacementCandidate:
@@ -53,7 +50,7 @@ def _node_ranges(problem: Problem, positions: Sequence[int]) -> Iterator[IntArra
     tier = levels.common_tier(min(positions), max(positions))
     for inner in range(max(tier, LEAF_TIER), LEAF_TIER, -1):
         units = sorted({int(levels.unit_of_node[inner][node]) for node in positions})
-        yield np.concatenate([units_inside(problem, inner, unit, 0) for unit in units])
+        yield np.concatenate([units_inside(levels, UnitRef(inner, unit), 0) for unit in units])
 
 
 def _fill_nodes(

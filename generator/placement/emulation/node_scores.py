@@ -16,8 +16,7 @@ from typing import Final
 import numpy as np
 
 from generator.placement.budget import Budget
-from generator.placement.cluster.levels import IntArray
-from generator.placement.emulation.scopes import UnitRef
+from generator.placement.cluster.levels import IntArray, UnitRef
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.trial import Trial, TrialPods
 

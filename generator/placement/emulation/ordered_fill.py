@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from generator.placement.cluster.levels import IntArray
+from generator.placement.cluster.levels import IntArray, UnitRef, units_inside
 from generator.placement.cluster.min_cover import fill_in_order
-from generator.placement.emulation.scopes import UnitRef
 from generator.placement.presets import DomainSort, FlatFill, PlacementWalk
-from generator.placement.problem.domain_capacity import GroupCapacity, units_inside
+from generator.placement.problem.domain_capacity import GroupCapacity
 
 PodsPerNode = dict[int, int]
 """Number of pods per node position."""
@@ -31,6 +30,7 @@ class OrderedFill:
             num_pods: pods of the group; no node offers room for more.
         """
         self._walk, self._capacity, self._num_pods = walk, capacity, num_pods
+        self._levels = capacity.problem.snapshot.levels
         self._flat_fill_tier = {
             FlatFill.NOWHERE: 0,
             FlatFill.LEAVES: 1,
@@ -40,44 +40,45 @@ class OrderedFill:
     def fill(self, place: UnitRef) -> PodsPerNode:
         """Return pods per node of a unit that holds them."""
         if not self._walk.is_slice_by_slice or self._capacity.slice_size == 1:
-            return self._fill_unit(*place, self._num_pods)
+            return self._fill_unit(place, self._num_pods)
         pods: PodsPerNode = {}
         for _ in range(self._num_pods // self._capacity.slice_size):
-            for node, count in self._fill_slice(*place).items():
+            for node, count in self._fill_slice(place).items():
                 pods[node] = pods.get(node, 0) + count
         return pods
 
     def fill_by_rank(self, place: UnitRef, ranks: IntArray | None) -> PodsPerNode:
         """Return pods per node of a unit, in the order of the nodes' ranks, then of the walk."""
-        nodes = units_inside(self._capacity.problem, *place, 0)
+        nodes = units_inside(self._levels, place, 0)
         nodes = self._sorted(0, nodes, self._walk.node_order)
         if ranks is not None:
             nodes = nodes[np.argsort(ranks[nodes], kind="stable")]
         return self._fill_nodes(nodes, self._num_pods)
 
-    def _fill_slice(self, tier: int, unit: int) -> PodsPerNode:
+    def _fill_slice(self, place: UnitRef) -> PodsPerNode:
         """Place one slice in the best domain for it, and subtract it from the counts."""
         size, slice_tier = self._capacity.slice_size, self._capacity.slice_tier
-        units = units_inside(self._capacity.problem, tier, unit, slice_tier)
+        units = units_inside(self._levels, place, slice_tier)
         units = units[self._capacity.usable_slots[slice_tier][units] >= size]
         order = self._walk.best_fit_order
         chosen = int(self._capacity.sorted_units(units, slice_tier, order, size)[0])
-        pods = self._fill_unit(slice_tier, chosen, size)
+        pods = self._fill_unit(UnitRef(slice_tier, chosen), size)
         self._capacity = self._capacity.without_pods(pods)
         return pods
 
-    def _fill_unit(self, tier: int, unit: int, num_pods: int) -> PodsPerNode:
-        if tier <= self._flat_fill_tier:
-            nodes = units_inside(self._capacity.problem, tier, unit, 0)
+    def _fill_unit(self, place: UnitRef, num_pods: int) -> PodsPerNode:
+        if place.tier <= self._flat_fill_tier:
+            nodes = units_inside(self._levels, place, 0)
             nodes = self._sorted(0, nodes, self._walk.node_order or self._walk.fill_order)
             return self._fill_nodes(nodes, num_pods)
         pods: PodsPerNode = {}
-        children = self._capacity.problem.snapshot.levels.children(tier, unit)
-        units = self._sorted(tier - 1, np.array(children), self._walk.fill_order)
+        tier = place.tier - 1
+        units = np.array(self._levels.children(*place))
+        units = self._sorted(tier, units, self._walk.fill_order)
         while num_pods and len(units):
-            chosen = self._next_unit(tier - 1, units, num_pods)
-            share = min(int(self._capacity.usable_slots[tier - 1][chosen]), num_pods)
-            pods |= self._fill_unit(tier - 1, chosen, share) if share else {}
+            chosen = self._next_unit(tier, units, num_pods)
+            share = min(int(self._capacity.usable_slots[tier][chosen]), num_pods)
+            pods |= self._fill_unit(UnitRef(tier, chosen), share) if share else {}
             units, num_pods = units[units != chosen], num_pods - share
         return pods
 

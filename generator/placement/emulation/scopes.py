@@ -13,27 +13,22 @@ from typing import NamedTuple
 import numpy as np
 
 from generator.placement.cluster.capacity import FreeCapacity
-from generator.placement.cluster.levels import BoolArray, FloatArray, IntArray
+from generator.placement.cluster.levels import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    UnitRef,
+    units_inside,
+)
 from generator.placement.emulation.kueue_capacity import NONE_FITS, KueueCapacity
 from generator.placement.groups import GangGroup, GroupSet
 from generator.placement.presets import CandidateTiers, DomainSort, PlacementWalk, SortKey
-from generator.placement.problem.domain_capacity import (
-    GroupCapacity,
-    has_total_capacity,
-    units_inside,
-)
+from generator.placement.problem.domain_capacity import GroupCapacity, has_total_capacity
 from generator.placement.problem.problem import Problem
 from generator.placement.request import PlacementRequest
 
 NOTHING_FREE = 1000.0
 """Share of a resource of which nothing is free."""
-
-
-class UnitRef(NamedTuple):
-    """A unit of a tier."""
-
-    tier: int
-    unit: int
 
 
 class Scope(NamedTuple):
@@ -106,7 +101,7 @@ class CandidateDomains:
         groups = scope.groups if scope.members else scope.groups[-1:]
         num_pods = sum(counts[group] for group in groups)
         for tier in self._candidate_tiers(scope, within.tier):
-            units = units_inside(self._problem, within.tier, within.unit, tier)
+            units = units_inside(self._levels, within, tier)
             if scope.required is None and DomainSort(SortKey.PREFERRED_LABELS) in order:
                 labels = capacity.negated_preferred_slots(tier)[units]
                 units = units[labels == labels.min(initial=0)]
@@ -124,7 +119,7 @@ class CandidateDomains:
         """Return per node the rank of its domain of the preferred tier; the emptiest is 0."""
         tier = min(*scope.preferred, within.tier)
         capacity = self._capacity_for_order(scope, counts)
-        units = units_inside(self._problem, within.tier, within.unit, tier)
+        units = units_inside(self._levels, within, tier)
         order = capacity.sorted_units(units, tier, self._walk.domain_order, 0)
         ranks = np.zeros(len(self._levels.starts[tier]), dtype=np.int64)
         ranks[order[::-1]] = np.arange(len(order))

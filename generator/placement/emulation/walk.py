@@ -18,13 +18,13 @@ import numpy as np
 
 from generator.placement.answer import NO_DETAILS
 from generator.placement.budget import Budget
-from generator.placement.cluster.levels import IntArray
+from generator.placement.cluster.levels import IntArray, UnitRef
 from generator.placement.emulation.balanced import BalancedShares
 from generator.placement.emulation.kueue_capacity import KueueCapacity
 from generator.placement.emulation.level_descent import LevelDescent
 from generator.placement.emulation.node_scores import MAX_SCORE, NodeScores
 from generator.placement.emulation.ordered_fill import OrderedFill, PodsPerNode
-from generator.placement.emulation.scopes import CandidateDomains, Scope, UnitRef
+from generator.placement.emulation.scopes import CandidateDomains, Scope
 from generator.placement.explain import unit_name
 from generator.placement.groups import GangGroup
 from generator.placement.presets import PRESETS, PlacementWalk

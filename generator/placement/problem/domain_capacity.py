@@ -183,17 +183,6 @@ def has_total_capacity(problem: Problem, counts: Mapping[int, int], tier: int) -
     return enough
 
 
-def units_inside(problem: Problem, tier: int, unit: int, inner_tier: int) -> IntArray:
-    """Return the units of a lower tier inside a unit."""
-    levels = problem.snapshot.levels
-    first_node, last_node = levels.starts[tier][unit], levels.stops[tier][unit]
-    return np.arange(
-        levels.unit_of_node[inner_tier][first_node],
-        levels.unit_of_node[inner_tier][last_node - 1] + 1,
-        dtype=np.int64,
-    )
-
-
 def name_ranks(problem: Problem, tier: int) -> IntArray:
     """Return the rank of each unit when names are compared as text, from the top tier down.
 
