@@ -16,8 +16,7 @@ Pure: no I/O, no logging, no random source; a clock is passed in.
 `problem`: a request resolved against a snapshot: parts, rules, objective, eviction.
 `solve`: the exact search, the exact count for equal parts, and the greedy fallback.
 `emulation`: placement in the steps that another scheduler takes.
-`explain`: reasons, and verdicts per domain, computed when they are read.
-`alternatives`: changes that make an infeasible request feasible.
+`explain`: reasons, verdicts per domain, and changes that make an infeasible request feasible.
 `batch`: places several gangs together.
 
 From Python, without I/O:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
 
-from generator.placement.alternatives import find_alternatives
 from generator.placement.answer import (
     NO_DETAILS,
     Placement,
@@ -30,6 +29,7 @@ from generator.placement.emulation.leaf_rows import refill_leaves
 from generator.placement.emulation.task_topology import place_by_buckets
 from generator.placement.emulation.walk import describe_candidates, place_by_walk
 from generator.placement.explain import (
+    find_alternatives,
     find_reason,
     find_refusal,
     judge_domains,

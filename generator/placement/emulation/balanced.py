@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from generator.placement.budget import Budget
 from generator.placement.cluster.levels import UnitRef, units_inside
-from generator.placement.emulation.kueue_capacity import KueueCapacity
+from generator.placement.emulation.kueue import KueueCapacity
 from generator.placement.problem.domain_capacity import name_ranks
 
 

@@ -20,7 +20,7 @@ from generator.placement.cluster.levels import (
     UnitRef,
     units_inside,
 )
-from generator.placement.emulation.kueue_capacity import NONE_FITS, KueueCapacity
+from generator.placement.emulation.kueue import NONE_FITS, KueueCapacity
 from generator.placement.groups import GangGroup, GroupSet
 from generator.placement.presets import CandidateTiers, DomainSort, PlacementWalk, SortKey
 from generator.placement.problem.domain_capacity import GroupCapacity, has_total_capacity

@@ -1,7 +1,7 @@
 """Placement by a walk, as another scheduler does it: try domains in order, fill each, undo.
 
 The order is data (`presets.PlacementWalk`). The pods of a group are placed by a *filler*: in the
-order of the walk (`ordered_fill`), level by level (`level_descent`), or by scores (`node_scores`).
+order of the walk, by scores of nodes (`fillers`), or level by level (`kueue`).
 Groups are placed one after the other inside a domain of the job, each in a domain of the tiers that
 it names itself. The first domain that holds all is taken, or of all such domains the one with the
 best score. If the walk finds nothing, the exact search decides.
@@ -20,10 +20,8 @@ from generator.placement.answer import NO_DETAILS
 from generator.placement.budget import Budget
 from generator.placement.cluster.levels import IntArray, UnitRef
 from generator.placement.emulation.balanced import BalancedShares
-from generator.placement.emulation.kueue_capacity import KueueCapacity
-from generator.placement.emulation.level_descent import LevelDescent
-from generator.placement.emulation.node_scores import MAX_SCORE, NodeScores
-from generator.placement.emulation.ordered_fill import OrderedFill, PodsPerNode
+from generator.placement.emulation.fillers import MAX_SCORE, NodeScores, OrderedFill, PodsPerNode
+from generator.placement.emulation.kueue import KueueCapacity, LevelDescent
 from generator.placement.emulation.scopes import CandidateDomains, Scope
 from generator.placement.explain import unit_name
 from generator.placement.groups import GangGroup

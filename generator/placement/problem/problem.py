@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from generator.placement.budget import Budget
+from generator.placement.cluster.gang_view import limit_nodes
 from generator.placement.cluster.levels import CLUSTER_TIER, IntArray
-from generator.placement.cluster.node_limits import limit_nodes
 from generator.placement.cluster.shapes import (
     PodShape,
     build_shapes,

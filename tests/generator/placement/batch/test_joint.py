@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from generator.placement.answer import Placement
 from generator.placement.batch.joint import BatchOptions, place_batch
-from generator.placement.batch.pack import fewest_bins
+from generator.placement.batch.members import fewest_bins
 from generator.placement.cluster.nodes import RunningGang, RunningPods
 from generator.placement.cluster.snapshot import Snapshot, with_running
 from generator.placement.cluster.snapshot import without_running as without

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from generator.placement.batch.joint import place_batch
-from generator.placement.cluster.node_limits import limit_nodes
+from generator.placement.cluster.gang_view import limit_nodes
 from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
