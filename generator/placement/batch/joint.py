@@ -10,7 +10,7 @@ place keeps a place. Pure: the only clock is the caller's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -19,9 +19,7 @@ from generator.placement.batch.local_search import GangPlace, LocalSearch
 from generator.placement.batch.members import (
     SPAN_FACTOR,
     BatchMembers,
-    GrowingCluster,
     PlacedGangs,
-    without_victims,
 )
 from generator.placement.batch.uniform_gangs import UniformGangs
 from generator.placement.budget import Budget, IsCancelled, never_cancelled
@@ -116,7 +114,7 @@ def place_batch(
     started_at_s = clock() if clock is not None else 0.0
     queue = sorted(range(len(requests)), key=lambda index: -requests[index].priority)
     batch, budget = (
-        _Batch(PlacedGangs.begin(snapshot)),
+        _Batch(PlacedGangs(snapshot)),
         Budget(options.steps, is_cancelled=is_cancelled),
     )
     share_s = None if deadline_s is None else deadline_s / max(len(requests), 1)
@@ -126,7 +124,7 @@ def place_batch(
         budget.steps += STEPS_PER_GANG * len(added)
         if share_s is not None:
             budget.clock, budget.deadline_at_s = clock, started_at_s + share_s * num_gangs
-        batch.placed = place_sequentially(
+        place_sequentially(
             batch.placed,
             added,
             clock=clock,
@@ -140,7 +138,7 @@ def place_batch(
     placements = dict(zip(queue, batch.placed.placements, strict=True))
     return BatchPlacement(
         placements=tuple(placements[index] for index in range(len(requests))),
-        make_snapshot=lambda: batch.placed.final_snapshot,
+        make_snapshot=lambda: batch.placed.snapshot,
         span=batch.span,
         sequential_span=batch.span + batch.saved_span,
         num_moved=len(batch.moved),
@@ -156,11 +154,11 @@ def place_sequentially(
     gang_deadline_s: float | None = None,
     explains: bool = True,
     is_cancelled: IsCancelled = never_cancelled,
-) -> PlacedGangs:
+) -> None:
     """Place gangs one after the other.
 
     Args:
-        placed: the gangs that were placed before.
+        placed: the gangs that were placed before; these are added.
         requests: requests of distinct further gangs, in order.
         clock: seconds of a monotonic clock, for deadlines.
         gang_deadline_s: time limit of the search for each gang; a shorter one of its request wins.
@@ -168,28 +166,21 @@ def place_sequentially(
             requests are placed by the ranks of leaves.
         is_cancelled: asked at each step of each search.
     """
-    base, placements, cluster = placed.base_snapshot, list[Placement](), placed.cluster
     # The ranks of leaves know free capacity, but not which domains a placed gang has for itself.
     is_ranked = not explains and not any(request.exclusive for request in requests)
-    uniform = UniformGangs(cluster.snapshot, requests if is_ranked else ())
+    uniform = UniformGangs(placed.snapshot, requests if is_ranked else ())
     for request in requests:
         answer = uniform.place(request)
         if answer is None:
-            before = cluster.snapshot
+            before = placed.snapshot
             bounded = request if gang_deadline_s is None else request.with_deadline(gang_deadline_s)
             answer = place(
                 before, bounded, clock=clock, explains=explains, is_cancelled=is_cancelled
             )
-            if answer.is_feasible:
-                base = without_victims(base, answer.victims, priority=request.priority)
-                cluster.start(request, answer)
-                uniform.follow(before, cluster.snapshot)
+            placed.add(request, answer)
+            uniform.follow(before, placed.snapshot)
         else:
-            cluster.start(request, answer)
-        placements.append(answer)
-    return PlacedGangs(
-        (*placed.requests, *requests), (*placed.placements, *placements), base, cluster
-    )
+            placed.add(request, answer)
 
 
 @dataclass
@@ -233,23 +224,19 @@ class _Batch:
         self.is_proved = all(
             member.place and member.place.span == member.min_span for member in batch.members
         )
-        self.placed = _apply_moves(self.placed, moves, explains=options.explains)
+        _apply_moves(self.placed, moves, explains=options.explains)
 
 
-def _apply_moves(
-    placed: PlacedGangs, places: Mapping[int, GangPlace], *, explains: bool
-) -> PlacedGangs:
-    """Return the cluster and the answers after gangs move to other places."""
-    snapshot, placements = placed.final_snapshot, list(placed.placements)
-    for index in places:
-        snapshot = without_running(snapshot, placed.requests[index].gang)
+def _apply_moves(placed: PlacedGangs, places: Mapping[int, GangPlace], *, explains: bool) -> None:
+    """Answer with the other places to which gangs move."""
+    snapshot = without_running(placed.snapshot, *(placed.requests[at].gang for at in places))
+    moved: dict[int, Placement] = {}
     for index, gang_place in places.items():
         request = placed.requests[index]
         problem = build_problem(view_for(snapshot, request.gang, request.priority), request)
         # Alone, the gang might do better.
         objective = Objective(problem, gang_place.positions, 0)
         candidate = PlacementCandidate(gang_place.positions, objective, is_proved=False)
-        placements[index] = build_answer(problem, candidate, explains=explains)
-        snapshot = with_running(snapshot, as_running_gang(request, placements[index]))
-    cluster = GrowingCluster(snapshot) if places else placed.cluster
-    return replace(placed, placements=tuple(placements), cluster=cluster)
+        moved[index] = build_answer(problem, candidate, explains=explains)
+        snapshot = with_running(snapshot, as_running_gang(request, moved[index]))
+    placed.move(moved)

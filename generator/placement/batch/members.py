@@ -10,7 +10,7 @@ a preference that they had.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -59,70 +59,51 @@ GroupPositions = tuple[tuple[int, ...], ...]
 """Per group positions of nodes."""
 
 
-@dataclass(frozen=True, slots=True)
-class _RequestClass:
-    """The common values of gangs whose requests differ by name only."""
-
-    problem: Problem
-    """The request resolved against the snapshot before the batch."""
-    shapes: tuple[int, ...]
-    """Per group the index of its shape in the free capacity; empty: the gang must be searched."""
-    needs: tuple[PodNeed, ...]
-    """Per group what a pod uses."""
-    reserved: IntArray | None
-    """Quantities reserved for other gangs."""
-
-
-@dataclass(frozen=True, slots=True)
 class PlacedGangs:
     """The gangs of a batch that are placed so far, and the cluster with them."""
 
-    requests: tuple[PlacementRequest, ...]
-    """In the order in which they were placed."""
-    placements: tuple[Placement, ...]
-    base_snapshot: Snapshot
-    """Without the pods that the batch evicts, and without the gangs of the batch."""
-    cluster: GrowingCluster
+    def __init__(self, snapshot: Snapshot) -> None:
+        """Begin with no gang placed."""
+        self.base_snapshot = snapshot
+        """Without the pods that the batch evicts, and without the gangs of the batch."""
+        self.requests: list[PlacementRequest] = []
+        """In the order in which they were placed."""
+        self.placements: list[Placement] = []
+        self._snapshot = snapshot
+        self._waiting: list[tuple[PlacementRequest, Placement]] = []
 
-    @classmethod
-    def begin(cls, snapshot: Snapshot) -> PlacedGangs:
-        """Return a batch of which no gang is placed yet."""
-        return cls((), (), snapshot, GrowingCluster(snapshot))
+    def add(self, request: PlacementRequest, placement: Placement) -> None:
+        """Add the answer to a request; a gang that is placed starts after its victims end."""
+        self.requests.append(request)
+        self.placements.append(placement)
+        if placement.victims:
+            names, priority = placement.victims, request.priority
+            self.base_snapshot = without_victims(self.base_snapshot, names, priority=priority)
+            self._snapshot = without_victims(self.snapshot, names, priority=priority)
+        if placement.is_feasible:
+            self._waiting.append((request, placement))
+
+    def move(self, placements: Mapping[int, Placement]) -> None:
+        """Replace the answers of some gangs, by index."""
+        names = [self.requests[index].gang for index in placements]
+        self._snapshot = without_running(self.snapshot, *names)
+        for index, placement in placements.items():
+            self.placements[index] = placement
+            self._waiting.append((self.requests[index], placement))
 
     @property
-    def final_snapshot(self) -> Snapshot:
-        """With all placed gangs."""
-        return self.cluster.snapshot
+    def snapshot(self) -> Snapshot:
+        """The snapshot with all placed gangs; O(nodes + gangs since the last read)."""
+        if self._waiting:
+            gangs = [as_running_gang(request, placement) for request, placement in self._waiting]
+            self._snapshot, self._waiting = with_running(self._snapshot, *gangs), []
+        return self._snapshot
 
     @property
     def is_within_leaves(self) -> bool:
         """Whether each gang is placed in one domain of the lowest tier."""
         lowest = self.base_snapshot.levels.tiers[:2]
         return all(found.is_feasible and found.tier in lowest for found in self.placements)
-
-
-class GrowingCluster:
-    """The cluster while gangs start; its snapshot is built when it is read."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        """Begin with no gang placed."""
-        self._snapshot = snapshot
-        self._waiting: list[tuple[PlacementRequest, Placement]] = []
-
-    def start(self, request: PlacementRequest, placement: Placement) -> None:
-        """Let a gang start after its victims are evicted."""
-        if placement.victims:
-            victims, priority = placement.victims, request.priority
-            self._snapshot = without_victims(self.snapshot, victims, priority=priority)
-        self._waiting.append((request, placement))
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The snapshot with all gangs that have started; O(nodes + gangs since the last read)."""
-        if self._waiting:
-            gangs = [as_running_gang(request, placement) for request, placement in self._waiting]
-            self._snapshot, self._waiting = with_running(self._snapshot, *gangs), []
-        return self._snapshot
 
 
 def without_victims(snapshot: Snapshot, victims: Sequence[str], *, priority: int) -> Snapshot:
@@ -165,11 +146,12 @@ class BatchMembers:
             num_settled: the first gangs, which must not get a worse place for the others.
         """
         self._placed, self._budget, self._keeps_tiers = placed, budget, keeps_tiers
-        self._final = placed.final_snapshot
-        self.free = FreeCapacity(self._final)
+        lowest = min(request.priority for request in placed.requests)
+        # A gang of a higher priority may keep capacity that is reserved for others, not move there.
+        self.free = FreeCapacity(view_for(placed.snapshot, NO_GANG, lowest))
         self._shape_indexes: dict[tuple[object, ...], int] = {}
         self._has_exclusive = any(request.exclusive for request in placed.requests)
-        self._request_classes: dict[PlacementRequest, _RequestClass] = {}
+        self._classes: dict[PlacementRequest, tuple[Problem, tuple[int, ...]]] = {}
         priorities = sorted({request.priority for request in placed.requests}, reverse=True)
         self.members = [
             self._build_member(request, placement, priorities.index(request.priority))
@@ -195,62 +177,51 @@ class BatchMembers:
         self, request: PlacementRequest, placement: Placement, priority_rank: int
     ) -> BatchMember:
         self._budget.check_cancellation()
-        pods = _placed_positions(self._final, request, placement) if placement.is_feasible else None
+        pods = None
+        if placement.is_feasible:
+            pods = _placed_positions(self._placed.snapshot, request, placement)
         needs = tuple(self.free.pod_need(dict(group.request)) for group in request.groups)
         place = None if pods is None else build_place(self.free, needs, pods)
         if self._is_fixed(request, placement):
             return BatchMember(priority_rank, None, place, 0 if place is None else place.span)
-        request_class = self._request_class(request)
-        placer = self._build_placer(request, request_class, pods)
-        min_span = 0 if pods is None else _min_span(request_class.problem, [*map(len, pods)])
+        problem, shapes = self._resolve(request)
+        min_span = 0 if pods is None else _min_span(problem, [*map(len, pods)])
+        full_counts = [group.count if group.least == group.count else 0 for group in request.groups]
+        counts = full_counts if pods is None else [*map(len, pods)]
+        if not shapes or not all(counts):
+            objective = None if pods is None else Objective(problem, pods, 0)
+            placer: GangPlacer = _SearchPlacer(problem, needs, objective, self._budget)
+            return BatchMember(priority_rank, placer, place, min_span)
+        max_tier = problem.job_cap
+        if self._keeps_tiers and place is not None:
+            placed = [use.node for use in place.uses]
+            max_tier = problem.snapshot.levels.common_tier(min(placed), max(placed))
+        placer = _PackPlacer(tuple(map(PackItem, shapes, counts)), needs, max_tier)
         return BatchMember(priority_rank, placer, place, min_span)
 
-    def _request_class(self, request: PlacementRequest) -> _RequestClass:
-        nominated = self._placed.base_snapshot.nominated
-        key = request if nominated else replace(request, gang=NO_GANG, priority=0, deadline_s=None)
-        if key not in self._request_classes:
-            self._request_classes[key] = self._build_request_class(request)
-        return self._request_classes[key]
+    def _resolve(self, request: PlacementRequest) -> tuple[Problem, tuple[int, ...]]:
+        """Return a request as a problem before the batch, and its shapes in the free capacity.
 
-    def _build_request_class(self, request: PlacementRequest) -> _RequestClass:
-        base, nameless = self._placed.base_snapshot, request.with_gang(NO_GANG)
-        before = view_for(base, request.gang, request.priority)
-        reserved = None if before.free is base.free else base.free - before.free
-        problem = build_problem(before, nameless)
-        shapes: tuple[int, ...] = ()
-        if _is_packable(problem):
-            after = build_problem(view_for(self._final, request.gang, request.priority), nameless)
-            shapes = tuple(self._shape_index(after.shapes[at], reserved) for at in after.shape_of)
-        needs = tuple(self.free.pod_need(dict(group.request)) for group in request.groups)
-        return _RequestClass(problem, shapes, needs, reserved)
+        Without shapes the gang must be searched. Gangs whose requests differ by name share them.
+        """
+        base, final = self._placed.base_snapshot, self._placed.snapshot
+        nameless = request.with_gang(NO_GANG)
+        key = request if base.nominated else replace(nameless, priority=0, deadline_s=None)
+        if key not in self._classes:
+            problem = build_problem(view_for(base, request.gang, request.priority), nameless)
+            shapes: tuple[int, ...] = ()
+            if _is_packable(problem):
+                view = view_for(final, request.gang, request.priority)
+                after = build_problem(view, nameless)
+                shapes = tuple(self._shape_index(after.shapes[at]) for at in after.shape_of)
+            self._classes[key] = problem, shapes
+        return self._classes[key]
 
-    def _shape_index(self, shape: PodShape, reserved: IntArray | None) -> int:
-        key = (
-            self.free.pod_need(shape.request),
-            shape.allowed.tobytes(),
-            None if reserved is None else reserved.tobytes(),
-        )
+    def _shape_index(self, shape: PodShape) -> int:
+        key = self.free.pod_need(shape.request), shape.allowed.tobytes()
         if key not in self._shape_indexes:
-            self._shape_indexes[key] = self.free.add_shape(shape, reserved)
+            self._shape_indexes[key] = self.free.add_shape(shape)
         return self._shape_indexes[key]
-
-    def _build_placer(
-        self, request: PlacementRequest, request_class: _RequestClass, pods: GroupPositions | None
-    ) -> GangPlacer:
-        full_counts = [group.count if group.least == group.count else 0 for group in request.groups]
-        counts = full_counts if pods is None else [len(positions) for positions in pods]
-        problem = request_class.problem
-        if request_class.shapes and all(counts):
-            max_tier = problem.job_cap
-            if self._keeps_tiers and pods is not None:
-                placed = [node for positions in pods for node in positions]
-                max_tier = problem.snapshot.levels.common_tier(min(placed), max(placed))
-            items = tuple(map(PackItem, request_class.shapes, counts))
-            return _PackPlacer(items, request_class.needs, max_tier)
-        current_objective = None if pods is None else Objective(problem, pods, 0)
-        return _SearchPlacer(
-            request_class, request.with_gang(NO_GANG), current_objective, self._budget
-        )
 
 
 def build_place(free: FreeCapacity, needs: Sequence[PodNeed], pods: GroupPositions) -> GangPlace:
@@ -298,9 +269,9 @@ class _PackPlacer:
 class _SearchPlacer:
     """Places any other gang by the engine's search."""
 
-    request_class: _RequestClass
-    request: PlacementRequest
-    """Named so that no running pods belong to it."""
+    problem: Problem
+    """The request before the batch, without a gang, so that no running pods belong to it."""
+    needs: tuple[PodNeed, ...]
     current_objective: Objective | None
     """Objective of the gang's current place; None if it is not placed."""
     budget: Budget
@@ -310,17 +281,15 @@ class _SearchPlacer:
     def place(self, free: FreeCapacity, rank: int) -> GangPlace | None:
         """Search for the best place; every rank gets the same one."""
         del rank
-        left, reserved = free.free_array(), self.request_class.reserved
-        left = left if reserved is None else left - reserved
-        snapshot = replace(self.request_class.problem.snapshot, free=left)
-        problem = build_problem(snapshot, self.request)
+        snapshot = replace(self.problem.snapshot, free=free.free_array())
+        problem = build_problem(snapshot, self.problem.request)
         try:
             candidate = solve(problem, self.budget.limited_to(SEARCH_STEPS))
         except BudgetExhausted:
             return None
         if candidate is None or self._is_worse(problem, candidate.objective):
             return None
-        return build_place(free, self.request_class.needs, candidate.positions)
+        return build_place(free, self.needs, candidate.positions)
 
     def _is_worse(self, problem: Problem, objective: Objective) -> bool:
         if self.current_objective is None:

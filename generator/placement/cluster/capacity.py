@@ -36,7 +36,6 @@ class _ShapeCounts:
 
     need: PodNeed
     allowed: BoolArray
-    reserved: IntArray | None
     slots_by_tier: list[IntArray]
     """Per tier and unit; shared with the shape until the first change."""
     cells: tuple[memoryview, ...] = ()
@@ -68,22 +67,14 @@ class FreeCapacity:
         for shape in shapes:
             self.add_shape(shape)
 
-    def add_shape(self, shape: PodShape, reserved: IntArray | None = None) -> int:
-        """Return the index of a shape; all shapes are added before any pod is placed.
-
-        Args:
-            shape: the shape in the snapshot as its gang sees it.
-            reserved: quantities reserved for other gangs, shaped like the snapshot's free
-                quantities.
-        """
+    def add_shape(self, shape: PodShape) -> int:
+        """Return the index of a shape; all shapes are added before any pod is placed."""
         need = self.pod_need(shape.request)
         is_fixed = any(
             need and name not in self._row_of_resource for name, need in shape.request.items()
         )
         self._counts.append(
-            _ShapeCounts(
-                () if is_fixed else need, shape.allowed, reserved, list(shape.slots_by_tier)
-            )
+            _ShapeCounts(() if is_fixed else need, shape.allowed, list(shape.slots_by_tier))
         )
         return len(self._counts) - 1
 
@@ -177,13 +168,7 @@ class FreeCapacity:
         for counts in self._counts:
             if not counts.need or not counts.allowed[node]:
                 continue
-            left = free
-            if counts.reserved is not None:
-                left = [
-                    quantity - kept
-                    for quantity, kept in zip(free, counts.reserved[:, node].tolist(), strict=True)
-                ]
-            fits = fit_pods(left, counts.need, self._max_slots)
+            fits = fit_pods(free, counts.need, self._max_slots)
             change = fits - counts.cells[0][node]
             if change:
                 for slots, unit in zip(counts.cells, units, strict=True):

@@ -49,6 +49,15 @@ def place_on_snapshots(
     return placements, snapshot
 
 
+def in_sequence(
+    snapshot: Snapshot, requests: Sequence[PlacementRequest], *, explains: bool = True
+) -> PlacedGangs:
+    """Place gangs as a batch does before it moves any."""
+    placed = PlacedGangs(snapshot)
+    place_sequentially(placed, requests, explains=explains)
+    return placed
+
+
 @st.composite
 def pods_on_nodes(draw: st.DrawFn, names: Sequence[str]) -> list[RunningGang]:
     """Draw gangs of one or two pods."""
@@ -120,23 +129,21 @@ def test_it_answers_as_on_a_chain_of_snapshots(snapshot: Snapshot, draw: st.Data
     )
     requests = [request(gang=f"g{index}", **spec) for index, spec in enumerate(picks)]
     placements, after = place_on_snapshots(snapshot, requests)
-    found = place_sequentially(PlacedGangs.begin(snapshot), requests)
+    found = in_sequence(snapshot, requests)
     assert [render_placement(one) for one in found.placements] == [
         render_placement(one) for one in placements
     ]
-    brief = place_sequentially(PlacedGangs.begin(snapshot), requests, explains=False)
+    brief = in_sequence(snapshot, requests, explains=False)
     brief_placements, _ = place_on_snapshots(snapshot, requests, explains=False)
     assert list(brief.placements) == brief_placements
     for each in (found, brief):
-        assert np.array_equal(each.final_snapshot.free, after.free)
-        assert each.final_snapshot.running == after.running
+        assert np.array_equal(each.snapshot.free, after.free)
+        assert each.snapshot.running == after.running
 
 
 def test_a_brief_answer_refers_to_no_snapshot() -> None:
     requests = [request(gang=f"g{index}", preset="kueue", groups=workers(3)) for index in range(3)]
-    placements = place_sequentially(
-        PlacedGangs.begin(cluster(racks(4, 4))), requests, explains=False
-    ).placements
+    placements = in_sequence(cluster(racks(4, 4)), requests, explains=False).placements
     assert [one.is_feasible for one in placements] == [True, True, False]
     assert all(not one.objective and not one.domain_verdicts for one in placements[:2])
     assert placements[2].domain_verdicts
@@ -153,7 +160,7 @@ def test_it_keeps_reserved_nodes_for_their_gang(order: Sequence[int], nodes: lis
     kept = RunningGang("g3", (RunningPods("n0"),), 100)
     snapshot = with_nominated(cluster(racks(5)), {"reservation-1": kept})
     requests = [request(gang=f"g{index}", groups=workers(1)) for index in order]
-    found = place_sequentially(PlacedGangs.begin(snapshot), requests, explains=False).placements
+    found = in_sequence(snapshot, requests, explains=False).placements
     assert [one.assignment["workers"][0] for one in found] == nodes
 
 
@@ -167,7 +174,7 @@ def test_it_distinguishes_a_gang_name_with_an_at_sign_from_pods_on_a_node() -> N
         request(gang=f"g{index}", priority=5, preemption="fewestVictims", groups=workers(1))
         for index in range(2)
     ]
-    after = place_sequentially(PlacedGangs.begin(snapshot), urgent).final_snapshot
+    after = in_sequence(snapshot, urgent).snapshot
     assert after.free.min() >= 0
     assert set(after.running) == {"old@n0", "g0", "g1"}
 
@@ -181,9 +188,7 @@ def test_it_uses_the_capacity_left_in_a_rack() -> None:
         for index in range(MIN_REPEATS)
     ]
     small = [request(gang=f"small{index}", groups=workers(1)) for index in range(MIN_REPEATS)]
-    found = place_sequentially(
-        PlacedGangs.begin(snapshot), [*large, *small], explains=False
-    ).placements
+    found = in_sequence(snapshot, [*large, *small], explains=False).placements
     nodes_used = [one.assignment["workers"][0] for one in found if one.is_feasible]
     assert nodes_used == ["n3", "n2", "n0", "n1", "n1"]
 
@@ -193,7 +198,7 @@ def test_it_keeps_the_only_slice_of_a_gang_on_one_node() -> None:
     snapshot = build_snapshot(racks(3), nodes)
     sliced = workers(3, slices=[{"size": 3, "tier": "node"}])
     requests = [request(gang=f"g{index}", groups=sliced) for index in range(MIN_REPEATS)]
-    found = place_sequentially(PlacedGangs.begin(snapshot), requests, explains=False).placements
+    found = in_sequence(snapshot, requests, explains=False).placements
     assert [one.is_feasible for one in found] == [False] * MIN_REPEATS
 
 
@@ -211,9 +216,7 @@ def test_it_uses_the_capacity_of_victims() -> None:
         groups=workers(1, request={"slots": 2}),
     )
     small = [request(gang=f"small{index}", groups=workers(1)) for index in range(MIN_REPEATS)]
-    found = place_sequentially(
-        PlacedGangs.begin(snapshot), [urgent, *small], explains=False
-    ).placements
+    found = in_sequence(snapshot, [urgent, *small], explains=False).placements
     assert found[0].victims == ("old",)
     nodes_used = [one.assignment["workers"][0] for one in found if one.is_feasible]
     assert nodes_used == ["n0", "n2", "n1", "n1"]
@@ -275,4 +278,4 @@ def test_a_wrong_answer_never_leaves(spec: dict[str, Any], pods: dict[int, int])
         mock.patch.object(UniformGangs, "_best_pods", return_value=pods),
         pytest.raises(InvariantError, match=r"breaks a rule|does not hold"),
     ):
-        place_sequentially(PlacedGangs.begin(cluster(racks(2, 2))), requests, explains=False)
+        in_sequence(cluster(racks(2, 2)), requests, explains=False)
