@@ -31,16 +31,12 @@ from generator.simulation.replay.fabrics import build_tree_of_shape
 from generator.simulation.replay.strategies import best_fit
 from runtime.memory import collect_garbage_rarely
 from tests.bench.measurement import WrongResultError
-from tests.bench.output import exponent
 from topology.model.tree import API_VERSION
 
 SHAPES: Final = {1_000: "5x10x20", 10_000: "10x40x25", 100_000: "40x50x50"}
 """Trees by number of nodes."""
 SLOTS: Final = 8
 CALLS: Final = 60
-MOST_GROWTH: Final = 0.2
-"""Bar of the exponent with which cached shapes grow with nodes."""
-KNOWN: Final = 1e-3
 _now: Final = time.process_time
 """What else runs on the machine meanwhile must not count; nothing here waits or has a thread."""
 REFERENCE: Final = "reference: best fit"
@@ -56,17 +52,10 @@ FRESH: Final = "fresh shape, 3 resources, selector, taints"
 GROUPS: Final = "100 groups of 10, each in a leaf"
 MIXED: Final = "pods of 2 and 3 sizes"
 LED: Final = "leader and 4 to 8 workers, no two nodes alike"
-GROWING: Final = (REPEATED, COUNTED, WHOLE, CHANGED)
+PLAIN: Final = (REPEATED, COUNTED, WHOLE, EMPTY, CHANGED, FRESH)
 BARS: Final[dict[tuple[str, int], float]] = {
-    **{
-        (name, nodes): KNOWN
-        for name in (REPEATED, COUNTED, WHOLE, EMPTY)
-        for nodes in (1_000, 10_000)
-    },
-    **{(name, 100_000): 5e-3 for name in (REPEATED, COUNTED, WHOLE, EMPTY)},
-    (LARGEST, 100_000): 5e-3,
-    (FRESH, 10_000): 3e-3,
-    (FRESH, 100_000): 15e-3,
+    **{(name, 10_000): 5e-3 for name in PLAIN},
+    **{(name, 100_000): 25e-3 for name in (*PLAIN, LARGEST)},
     (GROUPS, 1_000): 20e-3,
 }
 """Median seconds by measurement and number of nodes."""
@@ -273,14 +262,6 @@ def _timed(name: str, nodes: int, timed: Timed) -> Figure:
     return Figure(name, nodes, statistics.median(times), p99, proved)
 
 
-def growth(figures: Sequence[Figure]) -> dict[str, float | None]:
-    """Return the exponents with which medians grow with nodes."""
-    return {
-        name: exponent([(row.nodes, row.p50_s) for row in figures if row.name == name])
-        for name in GROWING
-    }
-
-
 def render(figures: Sequence[Figure]) -> dict[str, Any]:
     """Return the figures as a document."""
     base = {row.nodes: row.p50_s for row in figures if row.name == REFERENCE}
@@ -288,14 +269,12 @@ def render(figures: Sequence[Figure]) -> dict[str, Any]:
         "figures": [
             row._asdict() | {"bar_s": row.bar_s, "of_reference": row.p50_s / base[row.nodes]}
             for row in figures
-        ],
-        "growth": growth(figures),
-        "most_growth": MOST_GROWTH,
+        ]
     }
 
 
 def text(figures: Sequence[Figure]) -> str:
-    """Return a line per figure with its bar, then the growth."""
+    """Return a line per figure with its bar."""
     base = {row.nodes: row.p50_s for row in figures if row.name == REFERENCE}
     rows = [
         (
@@ -311,12 +290,7 @@ def text(figures: Sequence[Figure]) -> str:
         for row in figures
     ]
     heads = ("NODES", "PLACEMENT", "P50", "P99", "BAR", "", "OF REFERENCE", "PROVED")
-    slopes = [
-        (name, "-" if slope is None else f"{slope:.2f}", f"{MOST_GROWTH}")
-        for name, slope in growth(figures).items()
-    ]
-    growth_heads = ("", "GROWS AS NODES TO THE POWER OF", "BAR")
-    return f"{render_table(heads, rows)}\n\n{render_table(growth_heads, slopes)}"
+    return render_table(heads, rows)
 
 
 @click.command()
@@ -332,7 +306,7 @@ def text(figures: Sequence[Figure]) -> str:
     "--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 def main(nodes: Sequence[str], calls: int, output: str) -> None:
-    """Print medians beside their bars, and how they grow."""
+    """Print medians beside their bars."""
     figures = [row for size in nodes for row in measure(int(size), calls)]
     click.echo(json.dumps(render(figures), indent=2) if output == "json" else text(figures))
 

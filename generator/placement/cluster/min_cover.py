@@ -61,14 +61,6 @@ class MinCover:
         sums = self.prefix_sums
         return sums[stop - 1] - np.where(before > 0, sums[before - 1], 0)
 
-    def with_values(self, values: IntArray, units: IntArray) -> MinCover:
-        """Return the cover after the values of some inner units change."""
-        sorted_slots = self.sorted_slots.copy()
-        for wider_unit in np.unique(self.first.searchsorted(units, side="right") - 1).tolist():
-            span = slice(self.first[wider_unit], self.first[wider_unit + 1])
-            sorted_slots[span] = np.sort(np.minimum(values[span], MAX_BIN_SLOTS))[::-1]
-        return MinCover(self.first, sorted_slots, sorted_slots.cumsum())
-
 
 def choose_fewest_bins(slots: Sequence[int], num_pods: int, *, is_tight: bool) -> list[int] | None:
     """Return the fewest bins that hold the pods, in order; all bins together must hold them.

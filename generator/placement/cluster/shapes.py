@@ -4,9 +4,9 @@ Groups whose pods look the same to a node share a shape: resources, selector, to
 preferred labels. A group has its own shape if rules on its pods per domain, or its traffic, require
 that it is counted separately.
 
-A snapshot counts a cached shape again only on nodes whose free quantities differ. The cache holds
-no state of its own: a lost row is counted again. It is written without a lock; whichever of two
-threads writes last, the row is right.
+A snapshot counts a cached shape again if its free quantities differ; which nodes the pods may use
+stays. The cache holds no state of its own: a lost row is counted again. It is written without a
+lock; whichever of two threads writes last, the row is right.
 """
 
 from __future__ import annotations
@@ -64,28 +64,6 @@ class PodShape:
             self._min_covers[inner, tier] = cached
         return cached
 
-    def with_slots(self, levels: TreeLevels, nodes: IntArray, fits: IntArray) -> PodShape:
-        """Return the shape after the slots of some nodes, given in order, change.
-
-        Cost: O(tiers × nodes) to copy.
-        """
-        change = fits - self.slots[nodes]
-        slots = self.slots.copy()
-        slots[nodes] = fits
-        slots_by_tier = [slots]
-        for before, unit_of in zip(self.slots_by_tier[1:], levels.unit_of_node[1:], strict=True):
-            changed = before.copy()
-            np.add.at(changed, unit_of[nodes], change)
-            slots_by_tier.append(changed)
-        covers = {
-            (inner, tier): cover.with_values(
-                slots_by_tier[inner], levels.unit_of_node[inner][nodes]
-            )
-            for (inner, tier), cover in self._min_covers.copy().items()
-        }
-        rows = tuple(slots_by_tier)
-        return PodShape(self.request, self.allowed, rows, self.missing_labels, covers)
-
 
 MAX_SHAPES = 64
 """Cached shapes; the cache is then cleared."""
@@ -107,8 +85,7 @@ def build_shapes(
 ) -> tuple[tuple[PodShape, ...], tuple[int, ...]]:
     """Return the distinct shapes in a fixed order, and the index of each group's shape.
 
-    Cached shapes of the snapshot are reused. A shape from before some nodes changed is counted
-    again on those nodes only. Cost: O(tiers × nodes) to copy, O(resources × nodes) for a new shape.
+    Cached shapes of the snapshot are reused. Cost: O(resources × nodes) for any other.
 
     Raises:
         BudgetExhausted: the budget ended.
@@ -138,26 +115,18 @@ def _cached_shape(
     cache = snapshot.shape_cache
     cached = cache.get(cache_key)
     if not isinstance(cached, CountedShape):
-        shape = _count_shape(snapshot, group, total_pods=total_pods, uses_tiers=uses_tiers)
+        shape = _build_shape(snapshot, group, uses_tiers=uses_tiers)
     elif cached.free is snapshot.free:
         return cached.shape
     else:
-        shape = _count_changes(snapshot, cached, unbounded=total_pods)
+        shape = cached.shape
+    slots = snapshot.count_slots(shape.request, unbounded=total_pods)
+    slots_by_tier = snapshot.levels.sum_by_tier(np.where(shape.allowed, slots, 0))
+    shape = PodShape(shape.request, shape.allowed, tuple(slots_by_tier), shape.missing_labels)
     if len(cache) >= MAX_SHAPES and cached is None:
         cache.clear()
     cache[cache_key] = CountedShape(shape, snapshot.free)
     return shape
-
-
-def _count_changes(snapshot: Snapshot, cached: CountedShape, *, unbounded: int) -> PodShape:
-    """Return a shape that was counted with other free quantities of the same nodes."""
-    shape, resources = cached.shape, snapshot.resources
-    rows = [row for row, name in enumerate(resources) if shape.request.get(name)]
-    nodes = np.flatnonzero((cached.free[rows] != snapshot.free[rows]).any(axis=0))
-    if not len(nodes):
-        return shape
-    slots = snapshot.count_slots(shape.request, unbounded=unbounded, nodes=nodes)
-    return shape.with_slots(snapshot.levels, nodes, np.where(shape.allowed[nodes], slots, 0))
 
 
 def _groups_with_own_shape(request: PlacementRequest, *, is_growth: bool) -> frozenset[int]:
@@ -222,9 +191,8 @@ def _tiers_with_rules(group: GangGroup) -> set[str]:
     return tiers | {tier for tier, _ in group.multiples} | {bound.tier for bound in group.spread}
 
 
-def _count_shape(
-    snapshot: Snapshot, group: GangGroup, *, total_pods: int, uses_tiers: bool
-) -> PodShape:
+def _build_shape(snapshot: Snapshot, group: GangGroup, *, uses_tiers: bool) -> PodShape:
+    """Return a shape of which no slots are counted yet."""
     allowed = np.logical_and.reduce(list(snapshot.node_masks(group).values()))
     if uses_tiers:
         allowed[snapshot.num_tree_nodes :] = False
@@ -235,12 +203,11 @@ def _count_shape(
                 snapshot.levels.domain_of_unit[height][snapshot.levels.unit_of_node[height]] >= 0
             )
     request = snapshot.pod_needs(dict(group.request))
-    slots = np.where(allowed, snapshot.count_slots(request, unbounded=total_pods), 0)
     misses: IntArray | None = None
     if group.preferred_labels:
         carried = [snapshot.has_label(key, (value,)) for key, value in group.preferred_labels]
         misses = np.full(snapshot.num_nodes, len(carried), dtype=np.int64) - np.sum(carried, axis=0)
-    return PodShape(request, allowed, tuple(snapshot.levels.sum_by_tier(slots)), misses)
+    return PodShape(request, allowed, (), misses)
 
 
 def max_pods_in_one(

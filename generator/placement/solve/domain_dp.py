@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 from generator.placement.budget import Budget
 from generator.placement.cluster.levels import BoolArray, IntArray, TreeLevels
 from generator.placement.cluster.min_cover import (
-    choose_fewest_bins,
     fewest_bins_candidates,
-    fill_in_order,
 )
 
 WORD_BITS = 60
@@ -292,14 +290,7 @@ class DomainTables:
 
     def _pods_per_leaf_node(self, unit: int, num_pods: int) -> dict[int, int]:
         """Return pods per node of a tier-1 unit: required nodes first, then the fewest others."""
-        span, high = self._levels.children(1, unit), self._bounds.high[0]
-        if self._bounds.low[0] is None and high is self._bounds.slots[0]:
-            self._budget.spend(1)
-            slots = high[span.start : span.stop].tolist()
-            fewest = choose_fewest_bins(slots, num_pods, is_tight=bool(self._slot_costs[0]))
-            if fewest is not None:
-                shares = fill_in_order(slots, fewest, num_pods)
-                return {span[index]: count for index, count in shares.items()}
+        span = self._levels.children(1, unit)
         nodes = NodeBounds.build(span, self._bounds)
         pods = dict(zip(nodes.positions.tolist(), nodes.low.tolist(), strict=True))
         missing_pods = _fill_nodes(

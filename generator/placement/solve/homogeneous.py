@@ -11,27 +11,23 @@ are those of the domains tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from generator.placement.budget import Budget, BudgetExhausted
-from generator.placement.cluster.levels import LEAF_TIER, IntArray, TreeLevels
-from generator.placement.cluster.min_cover import MinCover, choose_fewest_bins, fill_in_order
-from generator.placement.presets import Direction, ObjectiveKey, ObjectiveTerm
+from generator.placement.cluster.levels import IntArray, TreeLevels, units_with_min
+from generator.placement.cluster.min_cover import MinCover
+from generator.placement.presets import Direction, ObjectiveKey
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.request_parts import PartPlacement, PlacedPart, RequestPart
 from generator.placement.solve.domain_dp import (
     Bounds,
     DomainTables,
     FillContext,
-    is_constant,
 )
-
-SortColumn = Callable[[IntArray], IntArray]
-"""Returns the values by which some units of one tier are compared."""
+from topology.model.errors import InvariantError
 
 
 def is_homogeneous(problem: Problem, parts: Sequence[RequestPart]) -> bool:
@@ -148,95 +144,73 @@ class HomogeneousFinder:
 
         Of units with equal contents only the first is filled.
         """
-        units = self._without_equal_nodes(units) if tier == 0 else units
-        candidates = sort_lazily(
-            self._sort_columns(tier, self._inner_lower_bounds(tier, context.bounds)), units
-        )
-        first, _ = next(candidates)
-        best = _fill_domain(context, tier, first, self._num_pods)
-        if tier == 0 or len(units) == 1:
-            return best
-        is_proved, tried = best.is_proved, {self._content_key(tier, first)}
-        best_vector = self._fill_vector(tier, first, best)
-        for unit, bound in candidates:
-            if best_vector[: len(bound)] < bound:
+        bounds = context.bounds
+        fewest = [self._min_units(bounds, inner, tier, units) for inner in range(tier)]
+        left = [
+            self._shape.min_cover(self._levels, inner, tier).least_slots(units, fewest[inner])
+            for inner in range(tier)
+        ]
+        left = [np.maximum(row - self._num_pods, 0) for row in left]
+        columns = self._columns(tier, units, fewest, left)
+        if tier == 0:
+            index = np.arange(len(units))
+            for column in columns:
+                index = units_with_min(index, column[index])
+            return _fill_domain(context, tier, int(units[index[0]]), self._num_pods)
+        best: _DomainFill | None = None
+        best_vector: list[int] = []
+        is_proved, tried = True, set[bytes]()
+        for index in np.lexsort(columns[::-1]).tolist():
+            if best is not None and best_vector < [int(column[index]) for column in columns]:
                 break
-            content = self._content_key(tier, unit)
+            unit = int(units[index])
+            content = self._levels.content_key(self._shape.slots, tier, unit)
             if content in tried:
                 continue
             tried.add(content)
             fill = _fill_domain(context, tier, unit, self._num_pods)
             is_proved &= fill.is_proved
             vector = self._fill_vector(tier, unit, fill)
-            if vector < best_vector:
+            if best is None or vector < best_vector:
                 best, best_vector = fill, vector
+        if best is None:
+            raise InvariantError("no unit was filled")
         return best._replace(is_proved=is_proved)
-
-    def _without_equal_nodes(self, nodes: IntArray) -> IntArray:
-        """Return one node per leaf if all nodes hold as many pods: the others are as good.
-
-        It is the first one, unless the preset takes the last name.
-        """
-        prefers_first = ObjectiveTerm(ObjectiveKey.NAMES) in self._problem.objective_order
-        if self._problem.sort_columns or not (
-            prefers_first and is_constant(self._shape.slots[nodes])
-        ):
-            return nodes
-        leaves = self._levels.unit_of_node[LEAF_TIER][nodes]
-        return nodes[np.flatnonzero(np.diff(leaves, prepend=-1))]
-
-    def _content_key(self, tier: int, unit: int) -> bytes:
-        return self._levels.content_key(self._shape.slots, tier, unit)
 
     def _fill_vector(self, tier: int, unit: int, fill: _DomainFill) -> list[int]:
         """Return the values that the preset compares, of one fill of a unit."""
-        nodes, used, left = list(fill.pods_per_node), list[SortColumn](), list[SortColumn]()
+        nodes, used, left = list(fill.pods_per_node), list[IntArray](), list[IntArray]()
         for inner in range(tier):
-            touched = list(set(self._levels.unit_of_node[inner][nodes].tolist()))
-            slots = int(self._shape.slots_by_tier[inner][touched].sum())
-            used.append(partial(np.full_like, fill_value=len(touched)))
-            left.append(partial(np.full_like, fill_value=slots - self._num_pods))
-        measured = {ObjectiveKey.DOMAINS: used[::-1], ObjectiveKey.FRAGMENTATION: left}
-        units = np.array([unit])
-        return [int(column(units)[0]) for column in self._sort_columns(tier, measured)]
+            touched = np.unique(self._levels.unit_of_node[inner][nodes])
+            slots = self._shape.slots_by_tier[inner][touched].sum(keepdims=True)
+            used.append(np.array([len(touched)]))
+            left.append(slots - self._num_pods)
+        return [int(column[0]) for column in self._columns(tier, np.array([unit]), used, left)]
 
-    def _inner_lower_bounds(
-        self, tier: int, bounds: Bounds
-    ) -> dict[ObjectiveKey, list[SortColumn]]:
-        """Return lower bounds on the used domains and the fragmentation below a tier."""
-        inner_tiers = reversed(range(tier))
-        return {
-            ObjectiveKey.DOMAINS: [
-                partial(self._min_units, bounds, inner_tier, tier) for inner_tier in inner_tiers
-            ],
-            ObjectiveKey.FRAGMENTATION: [
-                partial(self._min_left, bounds, inner_tier, tier) for inner_tier in range(tier)
-            ],
-        }
-
-    def _sort_columns(
-        self, tier: int, inner_columns: Mapping[ObjectiveKey, list[SortColumn]]
-    ) -> list[SortColumn]:
+    def _columns(
+        self, tier: int, units: IntArray, used: Sequence[IntArray], left: Sequence[IntArray]
+    ) -> list[IntArray]:
         """Return the columns by which the preset compares units of a tier with equal histograms.
 
-        `inner_columns` holds the columns of domains and fragmentation below the tier.
+        `used` and `left` are the used domains of each tier below, and the slots left in them.
         """
-        root = self._levels.root
-        around = [partial(self._slots_around, tier, outer) for outer in range(tier, root)]
+        slots, root = self._shape.slots_by_tier, self._levels.root
+        starts = self._levels.starts[tier][units]
+        around = [
+            slots[outer][self._levels.unit_of_node[outer][starts]] for outer in range(tier, root)
+        ]
         is_island = self._problem.spares_islands and tier == root - 1
-        columns: dict[ObjectiveKey, list[SortColumn]] = {
-            ObjectiveKey.ISLANDS: [self._shape.slots_by_tier[tier].__getitem__]
-            if is_island
-            else [],
-            ObjectiveKey.DOMAINS: inner_columns[ObjectiveKey.DOMAINS],
-            ObjectiveKey.SORT: [rule[tier].__getitem__ for rule in self._problem.sort_columns],
-            ObjectiveKey.SURPLUS: [self._shape.slots_by_tier[tier].__getitem__],
-            ObjectiveKey.PARENT_SURPLUS: [*around[1:]],
-            ObjectiveKey.FRAGMENTATION: [*inner_columns[ObjectiveKey.FRAGMENTATION], *around],
-            ObjectiveKey.NAMES: [np.asarray],
+        columns: dict[ObjectiveKey, Sequence[IntArray]] = {
+            ObjectiveKey.ISLANDS: [slots[tier][units]] if is_island else [],
+            ObjectiveKey.DOMAINS: used[::-1],
+            ObjectiveKey.SORT: [rule[tier][units] for rule in self._problem.sort_columns],
+            ObjectiveKey.SURPLUS: [slots[tier][units]],
+            ObjectiveKey.PARENT_SURPLUS: around[1:],
+            ObjectiveKey.FRAGMENTATION: [*left, *around],
+            ObjectiveKey.NAMES: [units],
         }
         return [
-            column if term.direction is Direction.LESS else partial(_negated, column)
+            column if term.direction is Direction.LESS else -column
             for term in self._problem.objective_order
             for column in columns.get(term.key, ())
         ]
@@ -254,21 +228,6 @@ class HomogeneousFinder:
         first = np.searchsorted(self._levels.starts[inner], self._levels.starts[tier])
         return np.maximum(fewest, np.add.reduceat(low > 0, first, dtype=np.int64)[units])
 
-    def _min_left(self, bounds: Bounds, inner: int, tier: int, units: IntArray) -> IntArray:
-        """Return the fewest slots left in the units of an inner tier that must be used."""
-        cover = self._shape.min_cover(self._levels, inner, tier)
-        fewest = self._min_units(bounds, inner, tier, units)
-        return np.maximum(cover.least_slots(units, fewest) - self._num_pods, 0)
-
-    def _slots_around(self, tier: int, outer: int, units: IntArray) -> IntArray:
-        """Return the slots of the units of an outer tier around those of a tier."""
-        starts = self._levels.starts[tier][units]
-        return self._shape.slots_by_tier[outer][self._levels.unit_of_node[outer][starts]]
-
-
-def _negated(column: SortColumn, units: IntArray) -> IntArray:
-    return -column(units)
-
 
 class _DomainFill(NamedTuple):
     """Pods per node of one domain."""
@@ -282,40 +241,10 @@ def _fill_domain(context: FillContext, tier: int, unit: int, num_pods: int) -> _
     if tier == 0:
         return _DomainFill({unit: num_pods}, is_proved=True)
     try:
-        pods = _fill_even_leaves(context, unit, num_pods) if tier == LEAF_TIER + 1 else None
-        if pods is None:
-            pods = DomainTables(context, tier, unit, num_pods).pods_per_node(tier, unit, num_pods)
+        pods = DomainTables(context, tier, unit, num_pods).pods_per_node(tier, unit, num_pods)
     except BudgetExhausted:
         return _DomainFill(_fullest_first(context, tier, unit, num_pods), is_proved=False)
     return _DomainFill(pods, is_proved=True)
-
-
-def _fill_even_leaves(context: FillContext, unit: int, num_pods: int) -> dict[int, int] | None:
-    """Return pods per node of a unit above leaves, if all its usable nodes hold equally many.
-
-    The fewest nodes are then the same whichever leaves are used: only leaves are chosen. None if
-    nodes differ, or if the bounds require pods on some of them.
-    """
-    levels, bounds = context.levels, context.bounds
-    start, stop = levels.starts[LEAF_TIER + 1][unit], levels.stops[LEAF_TIER + 1][unit]
-    slots = bounds.slots[0][start:stop]
-    is_bound = any(low is not None for low in bounds.low) or context.counts_islands
-    if is_bound or bounds.worst_tier <= LEAF_TIER or not is_constant(slots[slots > 0]):
-        return None
-    leaves = levels.children(LEAF_TIER + 1, unit)
-    leaf_slots = bounds.slots[LEAF_TIER][leaves.start : leaves.stop].tolist()
-    chosen = choose_fewest_bins(leaf_slots, num_pods, is_tight=context.counts_fragmentation)
-    if chosen is None:
-        return None
-    context.budget.spend(len(leaf_slots))
-    pods: dict[int, int] = {}
-    for index, share in fill_in_order(leaf_slots, chosen, num_pods).items():
-        nodes = levels.children(LEAF_TIER, leaves[index])
-        used = nodes.start + np.flatnonzero(bounds.slots[0][nodes.start : nodes.stop])
-        node_slots = bounds.slots[0][used].tolist()
-        filled = fill_in_order(node_slots, range(-(-share // node_slots[0])), share)
-        pods |= {int(used[place]): count for place, count in filled.items()}
-    return pods
 
 
 def _fullest_first(context: FillContext, tier: int, unit: int, num_pods: int) -> dict[int, int]:
@@ -340,24 +269,6 @@ def _fullest_first(context: FillContext, tier: int, unit: int, num_pods: int) ->
         if share:
             pods |= _fullest_first(context, tier - 1, child, share)
     return pods
-
-
-def sort_lazily(columns: Sequence[SortColumn], units: IntArray) -> Iterator[tuple[int, list[int]]]:
-    """Yield units sorted by columns, with the values of the columns that were needed.
-
-    A column is computed only for units that are equal in all columns before it. Cost: O(units) for
-    the first.
-    """
-    if len(units) == 1 or not columns:
-        yield from ((unit, []) for unit in units.tolist())
-        return
-    values = columns[0](units)
-    while len(units):
-        minimum = values.min()
-        is_minimum = values == minimum
-        for unit, later_values in sort_lazily(columns[1:], units[is_minimum]):
-            yield unit, [int(minimum), *later_values]
-        units, values = units[~is_minimum], values[~is_minimum]
 
 
 def cut_parts(levels: TreeLevels, pods: dict[int, int], size: int) -> list[list[int]]:

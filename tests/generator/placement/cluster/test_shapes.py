@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from unittest import mock
-
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.answer import render_placement
 from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
-from generator.placement.cluster.shapes import MAX_SHAPES, CountedShape
+from generator.placement.cluster.shapes import MAX_SHAPES
 from generator.placement.cluster.snapshot import (
     Snapshot,
     build_snapshot,
@@ -24,7 +21,6 @@ from generator.placement.request import PlacementRequest
 from tests.effort import examples
 from tests.generator.placement.documents import cluster, racks, request, workers
 
-COUNT = Snapshot.count_slots
 TREE = racks(6, 8, 4, 6, per_block=2)
 SPECS = {
     name: NodeSpec(name, {"slots": 2 + at % 3, "cpu": 8000}, labels={"zone": "ab"[at % 2]})
@@ -64,31 +60,6 @@ def test_it_answers_as_a_new_snapshot_does(steps: list[tuple[PlacementRequest, i
             snapshot = with_nominated(snapshot, {name: gang})
         elif found.is_feasible:
             snapshot = with_running(snapshot, gang)
-
-
-def test_it_counts_only_the_nodes_that_changed() -> None:
-    snapshot = build_snapshot(TREE, SPECS)
-    place(snapshot, request(groups=workers(3)))
-    gang = RunningGang("g", (RunningPods("n0"), RunningPods("n3")))
-    changed = with_running(snapshot, gang)
-    with mock.patch.object(Snapshot, "count_slots", autospec=True, side_effect=COUNT) as counted:
-        assert place(changed, request(groups=workers(24))).is_feasible
-    nodes = [call.kwargs.get("nodes") for call in counted.call_args_list]
-    assert [0, 3] in [list(row) for row in nodes if isinstance(row, np.ndarray)]
-    assert not any(row is None for row in nodes)
-
-
-def test_a_change_of_other_resources_counts_no_node() -> None:
-    snapshot = build_snapshot(TREE, SPECS)
-    place(snapshot, request(groups=workers(3)))
-    (before,) = snapshot.shape_cache.values()
-    gang = RunningGang("g", (RunningPods("n0", {"cpu": 1000}),))
-    place(with_running(snapshot, gang), request(groups=workers(2)))
-    (after,) = snapshot.shape_cache.values()
-    assert isinstance(before, CountedShape)
-    assert isinstance(after, CountedShape)
-    assert after.shape is before.shape
-    assert after.free is not before.free
 
 
 def test_it_bounds_the_number_of_cached_shapes() -> None:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from unittest import mock
-
-import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from generator.placement.answer import render_placement
 from generator.placement.budget import Budget
 from generator.placement.cluster.nodes import NodeSpec
-from generator.placement.cluster.snapshot import Snapshot, build_snapshot
+from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
 from generator.placement.presets import ObjectiveKey, Preset
 from generator.placement.problem.objective import Objective
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.problem.request_parts import assign_parts, build_parts
 from generator.placement.request import parse_request
-from generator.placement.solve import homogeneous as homogeneous_module
-from generator.placement.solve.homogeneous import HomogeneousFinder, is_homogeneous, sort_lazily
+from generator.placement.solve.homogeneous import HomogeneousFinder, is_homogeneous
 from generator.placement.solve.solver import Finder, solve
 from generator.placement.solve.tree_search import TreeSearch
 from tests.effort import examples
@@ -161,40 +156,6 @@ def test_it_stays_exact_if_costs_exceed_a_machine_word() -> None:
     found = place(build_snapshot(tree, nodes), request(groups=workers(800)))
     assert found.is_proved
     assert found.objective["domains"] == {"core": 1, "spine": 2, "leaf": 5, "node": 20}
-
-
-@given(rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=12))
-def test_it_yields_rows_in_the_order_of_their_columns(rows: list[tuple[int, int]]) -> None:
-    columns = [np.array([row[k] for row in rows]).__getitem__ for k in range(2)]
-    found = list(sort_lazily(columns, np.arange(len(rows))))
-    assert [index for index, _ in found] == sorted(
-        range(len(rows)), key=lambda index: (rows[index], index)
-    )
-    assert all(tuple(values) == rows[index][: len(values)] for index, values in found)
-
-
-@st.composite
-def even_clusters(draw: st.DrawFn) -> Snapshot:
-    """Draw nodes that hold equally many pods, or none."""
-    each = draw(st.integers(1, 4))
-    slots = {name: each * draw(st.integers(0, 1)) for name in EVEN_TREE.nodes}
-    return build_snapshot(EVEN_TREE, {n: NodeSpec(n, {"slots": many}) for n, many in slots.items()})
-
-
-@settings(max_examples=examples(150), deadline=None)
-@given(
-    snapshot=even_clusters(), count=st.integers(1, 40), preset=st.sampled_from(["optimal", "kai"])
-)
-def test_it_chooses_leaves_of_equal_nodes_as_the_tables_do(
-    snapshot: Snapshot, count: int, preset: str
-) -> None:
-    spec = {"groups": workers(count, min=min(count, 3)), "preset": preset}
-    found = render_placement(place(snapshot, request(**spec)))
-    with mock.patch.object(homogeneous_module, "_fill_even_leaves", return_value=None):
-        by_tables = place(
-            build_snapshot(EVEN_TREE, {s.name: s for s in snapshot.specs}), request(**spec)
-        )
-    assert found == render_placement(by_tables)
 
 
 @pytest.mark.parametrize(
