@@ -38,12 +38,10 @@ class _ShapeCounts:
     allowed: BoolArray
     slots_by_tier: list[IntArray]
     """Per tier and unit; shared with the shape until the first change."""
-    cells: tuple[memoryview, ...] = ()
-    """The same memory, in which one unit is read and written sooner than in an array."""
 
 
-_Gains = list[tuple[tuple[memoryview, ...], int]]
-"""Per shape that a change affects: its cells per tier, and the slots that it gains."""
+_Gains = list[tuple[list[IntArray], int]]
+"""Per shape that a change affects: its slots per tier, and how many it gains."""
 
 
 class FreeCapacity:
@@ -59,8 +57,6 @@ class FreeCapacity:
         self._row_of_resource = {name: row for row, name in enumerate(snapshot.resources)}
         self._free: IntArray = snapshot.free
         """Shared with the snapshot until the first change."""
-        self._free_cells: tuple[memoryview, ...] = ()
-        """The same memory, one row per resource."""
         self._max_slots = snapshot.max_node_slots
         self._is_shared = True
         self._counts: list[_ShapeCounts] = []
@@ -133,10 +129,10 @@ class FreeCapacity:
         while len(self.changes) > num_changes:
             node, need, num_pods = self.changes.pop()
             for row, quantity in need:
-                self._free_cells[row][node] += quantity * num_pods
+                self._free[row, node] += quantity * num_pods
             units = self._units_around(node)
-            for cells, gained in self._gains.pop():
-                for slots, unit in zip(cells, units, strict=True):
+            for slots_by_tier, gained in self._gains.pop():
+                for slots, unit in zip(slots_by_tier, units, strict=True):
                     slots[unit] -= gained
 
     def _units_around(self, node: int) -> list[int]:
@@ -146,10 +142,8 @@ class FreeCapacity:
     def _copy_shared(self) -> None:
         """Copy what is shared with the snapshot and its shapes, before the first change."""
         self._free = self.snapshot.free.copy()
-        self._free_cells = tuple(row.data for row in self._free)
         for counts in self._counts:
             counts.slots_by_tier = [row.copy() for row in counts.slots_by_tier]
-            counts.cells = tuple(row.data for row in counts.slots_by_tier)
         self._is_shared = False
 
     def change(self, use: NodeUse) -> None:
@@ -162,16 +156,16 @@ class FreeCapacity:
         if self._is_shared:
             self._copy_shared()
         for row, quantity in need:
-            self._free_cells[row][node] -= quantity * num_pods
+            self._free[row, node] -= quantity * num_pods
         free, units = self.free_quantities(node), self._units_around(node)
         gains: _Gains = []
         for counts in self._counts:
             if not counts.need or not counts.allowed[node]:
                 continue
             fits = fit_pods(free, counts.need, self._max_slots)
-            change = fits - counts.cells[0][node]
+            change = fits - counts.slots_by_tier[0].item(node)
             if change:
-                for slots, unit in zip(counts.cells, units, strict=True):
+                for slots, unit in zip(counts.slots_by_tier, units, strict=True):
                     slots[unit] += change
-                gains.append((counts.cells, change))
+                gains.append((counts.slots_by_tier, change))
         return gains
