@@ -154,8 +154,8 @@ class CandidateDomains:
         slots_by_tier = self._free.slots_by_tier(self._problem.shape_of[group])
         if not self._walk.fills_by_level:
             return GroupCapacity(self._problem, group, slots_by_tier)
-        is_led = leaders and not scope.members
-        beside_leader = self._slots_beside_leader(leaders[0], group) if is_led else None
+        # Of several groups, domains are compared by what fits beside a pod of the first one.
+        beside_leader = self._slots_beside_leader(leaders[0], group) if leaders else None
         return KueueCapacity(self._problem, group, slots_by_tier, beside_leader, num_pods)
 
     def _slots_beside_leader(self, leader: int, group: int) -> IntArray:

@@ -202,7 +202,7 @@ class _Attempt:
         for share in shares.find_shares() or ():
             inner = scope if share.has_leader else scope._replace(groups=scope.groups[-1:])
             self._counts[scope.groups[-1]] = share.num_pods
-            if not self._fill_group(inner, UnitRef(share.tier, share.unit), is_pooled=False):
+            if not self._fill_group(inner, share.place, is_pooled=False):
                 return None
         is_whole = self._trial.num_pods() == counts
         rows = self._trial.positions()
