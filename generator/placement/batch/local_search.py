@@ -182,7 +182,8 @@ class LocalSearch:
         self._budget.spend(sum(member.placer.trial_cost for member, _ in order if member.placer))
         mark = len(self._free.changes)
         for member, _ in order:
-            self._free.give_back(() if member.place is None else member.place.uses)
+            for use in () if member.place is None else member.place.uses:
+                self._free.change(use._replace(num_pods=-use.num_pods))
         places = self._place_in_order(order)
         if places is None:
             self._free.undo(mark)
@@ -207,7 +208,8 @@ class LocalSearch:
             spans[index] = place and place.span
             if _cost_by_priority(order, spans) >= cost:
                 return None
-            self._free.take_all(() if place is None else place.uses)
+            for use in () if place is None else place.uses:
+                self._free.change(use)
         return places
 
 

@@ -4,7 +4,7 @@ A plain gang is one group of equal pods that only tiers, and slices in a leaf, b
 rules of `optimal` need only a few comparisons: the lowest tier that fits, the fewest nodes, the
 fewest slots in the domain and in those around it, the fewest slots left on the nodes used, the
 first name. The answers equal those of the engine on the snapshot that the earlier gangs leave. The
-engine's way, which serves any gang, takes six times as long: `PlaceBatch` would miss its three
+engine's way, which serves any gang, takes five times as long: `PlaceBatch` would miss its three
 times of single calls.
 """
 

@@ -114,16 +114,6 @@ class FreeCapacity:
             raise InvariantError(f"node {node} does not hold {num_pods} more pods")
         self.change(NodeUse(node, counts.need, num_pods))
 
-    def take_all(self, uses: Iterable[NodeUse]) -> None:
-        """Place pods."""
-        for use in uses:
-            self.change(use)
-
-    def give_back(self, uses: Iterable[NodeUse]) -> None:
-        """Remove pods."""
-        for node, need, num_pods in uses:
-            self.change(NodeUse(node, need, -num_pods))
-
     def undo(self, num_changes: int) -> None:
         """Undo all but the first changes."""
         while len(self.changes) > num_changes:

@@ -288,7 +288,8 @@ class LevelDescent:
             if any(share.has_leader and not share.num_pods for share in shares):
                 break
             tier -= 1
-            units = self._sorted(tier, self._children(tier + 1, shares), capacity.slices[tier])
+            slices = capacity.slices[tier].alone
+            units = self._sorted(tier, self._children(tier + 1, shares), slices)
             shares = self._take(tier, units, capacity.slices[tier], need)
         while shares is not None and tier > 0:
             tier -= 1
@@ -303,10 +304,10 @@ class LevelDescent:
     def _fill_top(self, tier: int, need: _Need) -> list[_Share] | None:
         """Return shares over all units of a tier, of which one may hold all."""
         counts, holds = self._capacity.slices[tier], self._capacity.holds_leader[tier]
-        units = self._sorted(tier, range(len(counts.alone)), counts)
+        units = self._sorted(tier, range(len(counts.alone)), counts.alone)
         if need.has_leader:
-            beside, pods = counts.beside_leader, self._capacity.pods[tier].beside_leader
-            units = self._sorted(tier, units, Counts(beside, pods), pods)
+            pods = self._capacity.pods[tier].beside_leader
+            units = self._sorted(tier, units, counts.beside_leader, pods)
             units = sorted(units, key=lambda unit: not holds[unit])
         if self._starts_small:
             room = self._room(tier, counts, need).beside(has_leader=need.has_leader)
@@ -317,7 +318,7 @@ class LevelDescent:
             units = self._with_leader_first(tier, units, counts, need)
             if not holds[units[0]]:
                 return None
-            units = [units[0], *self._sorted(tier, units[1:], counts)]
+            units = [units[0], *self._sorted(tier, units[1:], counts.alone)]
         if need.partial_pods:
             whole = need._replace(num_pods=need.num_parts * need.size)
             shares = self._take(tier, units, counts, whole)
@@ -333,15 +334,13 @@ class LevelDescent:
         is_inside_slice = tier < capacity.coarsest_tier
         size = capacity.inner_sizes.get(tier, 1) if is_inside_slice else capacity.coarsest_size
         counts = capacity.pods[tier].whole(size)
-        fewest_first = Counts(np.zeros_like(counts.alone), counts.beside_leader)
-        compared = counts if self._saves_domains else fewest_first
+        compared = capacity.slices[tier].alone
+        if is_inside_slice:
+            # Without slices to compare, parts with the fewest pods come first.
+            compared = counts.alone if self._saves_domains else np.zeros_like(counts.alone)
         inner: list[_Share] = []
         for share in shares:
-            units = self._sorted(
-                tier,
-                self._children(tier + 1, [share]),
-                compared if is_inside_slice else capacity.slices[tier],
-            )
+            units = self._sorted(tier, self._children(tier + 1, [share]), compared)
             taken = self._take(tier, units, counts, _Need(share.num_pods, size, share.has_leader))
             if taken is None:
                 return None
@@ -355,7 +354,7 @@ class LevelDescent:
         self,
         tier: int,
         units: Iterable[int],
-        counts: Counts,
+        slices: IntArray,
         pods: IntArray | None = None,
     ) -> list[int]:
         """Return units: more slices first, or fewer if small ones start; then fewer pods."""
@@ -365,7 +364,7 @@ class LevelDescent:
         keys = (
             name_ranks(self._capacity.problem, tier)[rows],
             pods[rows],
-            sign * counts.alone[rows],
+            sign * slices[rows],
             self._capacity.negated_preferred_slots(tier)[rows],
         )
         return list(rows[np.lexsort(keys)].tolist())

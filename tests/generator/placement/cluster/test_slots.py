@@ -54,6 +54,6 @@ def test_one_formula_counts_pods_per_node(
     for node in range(4):
         mark = len(capacity.changes)
         other = capacity.pod_need(taken)
-        capacity.take_all([NodeUse(node, other, 1)])
+        capacity.change(NodeUse(node, other, 1))
         assert capacity.slots_by_tier(0)[0][node] == expected[node]
         capacity.undo(mark)
