@@ -97,19 +97,14 @@ class GroupSet:
     """A tier: the set's domains contain no group outside the set."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class FlatGroups:
     """All leaf groups in order, and all sets, inner sets first."""
 
-    groups: tuple[GangGroup, ...]
-    sets: tuple[GroupSet, ...]
-
-
-@dataclass
-class _GroupFlattener:
     groups: list[GangGroup] = field(default_factory=list)
     sets: list[GroupSet] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
+    """Of all groups and sets."""
 
 
 def flatten_groups(rows: Sequence[wire.GroupRow]) -> FlatGroups:
@@ -119,16 +114,16 @@ def flatten_groups(rows: Sequence[wire.GroupRow]) -> FlatGroups:
         PlacementRequestError: names repeat, counts and minimums contradict each other, groups are
             nested too deeply, or a leader has no workers.
     """
-    builder = _GroupFlattener()
+    builder = FlatGroups()
     _add_members(builder, rows, "groups", is_optional=False)
     if len(builder.groups) > wire.MAX_GROUPS:
         message = f"expected at most {wire.MAX_GROUPS} groups, got {len(builder.groups)}"
         raise PlacementRequestError("groups", message)
-    return FlatGroups(tuple(builder.groups), tuple(builder.sets))
+    return builder
 
 
 def _add_members(
-    builder: _GroupFlattener, rows: Sequence[wire.GroupRow], path: str, *, is_optional: bool
+    builder: FlatGroups, rows: Sequence[wire.GroupRow], path: str, *, is_optional: bool
 ) -> tuple[list[int], list[int]]:
     """Add the groups of one list; return the leaf groups and sets directly in it."""
     groups: list[int] = []
@@ -148,7 +143,7 @@ def _add_members(
     return groups, sets
 
 
-def _check_row(builder: _GroupFlattener, row: wire.GroupRow, path: str) -> None:
+def _check_row(builder: FlatGroups, row: wire.GroupRow, path: str) -> None:
     """Refuse a repeated name, count with children, deep nesting and an unreachable minimum."""
     if row.name in builder.names:
         raise PlacementRequestError(f"{path}.name", f"two groups are named {show(row.name)}")
@@ -190,9 +185,7 @@ def _check_spread(bound: wire.SpreadRow, num_pods: int, path: str) -> None:
         raise PlacementRequestError(f"{path}.max", message)
 
 
-def _add_parent(
-    builder: _GroupFlattener, row: wire.GroupRow, path: str, *, is_optional: bool
-) -> int:
+def _add_parent(builder: FlatGroups, row: wire.GroupRow, path: str, *, is_optional: bool) -> int:
     min_members = len(row.children) if row.min is None else row.min
     are_members_optional = is_optional or min_members < len(row.children)
     groups, sets = _add_members(
@@ -225,13 +218,13 @@ def is_leader_with_workers(group_set: GroupSet, groups: Sequence[GangGroup]) -> 
     return bool(group_set.groups) and groups[group_set.groups[0]].name == group_set.name
 
 
-def _row_index(rows: Sequence[wire.GroupRow], builder: _GroupFlattener, group: int) -> int:
+def _row_index(rows: Sequence[wire.GroupRow], builder: FlatGroups, group: int) -> int:
     name = builder.groups[group].name
     return next(index for index, row in enumerate(rows) if row.name == name)
 
 
 def _add_leader_set(
-    builder: _GroupFlattener, leader: int, groups: list[int], sets: list[int], path: str
+    builder: FlatGroups, leader: int, groups: list[int], sets: list[int], path: str
 ) -> None:
     """Put a leader and its workers into a set of their own if the leader has a required tier."""
     row = builder.groups[leader]

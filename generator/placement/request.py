@@ -208,8 +208,8 @@ def parse_request(document: Mapping[str, Any]) -> PlacementRequest:
     if spec.preset is Preset.GODEL and spec.options.ever_scheduled:
         # Source: Gödel, unit minimum of a job that was scheduled before: any pod is enough.
         grouping = FlatGroups(
-            tuple(replace(group, least=0, is_optional=True) for group in grouping.groups),
-            tuple(replace(group_set, least=0) for group_set in grouping.sets),
+            [replace(group, least=0, is_optional=True) for group in grouping.groups],
+            [replace(group_set, least=0) for group_set in grouping.sets],
         )
     total = sum(group.count for group in grouping.groups)
     if not total:
@@ -221,8 +221,8 @@ def parse_request(document: Mapping[str, Any]) -> PlacementRequest:
         gang=spec.gang,
         priority=spec.priority,
         least=spec.min,
-        groups=grouping.groups,
-        sets=grouping.sets,
+        groups=tuple(grouping.groups),
+        sets=tuple(grouping.sets),
         required=spec.required,
         preferred=tuple(spec.preferred),
         strategies=tuple((job, part) for job, part in spec.strategies),

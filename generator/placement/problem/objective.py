@@ -324,52 +324,48 @@ def _preferred_misses(problem: Problem, pods: Sequence[Sequence[int]], job: int)
     return misses
 
 
-def _irrelevant_keys(problem: Problem, objective: Objective) -> frozenset[ObjectiveKey]:
-    """Return the keys for features that the request does not use."""
-    irrelevant = set()
-    if not any(objective[ObjectiveKey.ISLANDS]):
-        irrelevant.add(ObjectiveKey.ISLANDS)
-    if not problem.sort_columns:
-        irrelevant.add(ObjectiveKey.SORT)
-    if problem.node_weights is None:
-        irrelevant.add(ObjectiveKey.NODE_WEIGHTS)
-    if not problem.traffic_pairs:
-        irrelevant.add(ObjectiveKey.TRAFFIC)
-    if not any(group.preferred_labels for group in problem.request.groups):
-        irrelevant.add(ObjectiveKey.NODE_MISSES)
-    return frozenset(irrelevant)
-
-
 def render_objective(problem: Problem, objective: Objective) -> dict[str, object]:
-    """Return the keys that the preset compares, in its order, with tiers by name."""
-    tiers = problem.snapshot.levels.tiers
-    document: dict[str, object] = {}
-    irrelevant = _irrelevant_keys(problem, objective)
-    for term in problem.objective_order:
-        values = objective[term.key]
-        if term.key in irrelevant:
-            continue
-        if term.key in {ObjectiveKey.JOB_TIER, ObjectiveKey.GROUP_TIER}:
-            document[term.key.value] = tiers[values[0]]
-        elif term.key is ObjectiveKey.HISTOGRAM:
-            rows = zip(reversed(tiers), values, strict=True)
-            document[term.key.value] = {name: count for name, count in rows if count}
-        elif term.key in {ObjectiveKey.DOMAINS, ObjectiveKey.EXISTING}:
-            document[term.key.value] = dict(zip(reversed(tiers[:-1]), values, strict=True))
-        elif term.key is ObjectiveKey.FRAGMENTATION:
-            document[term.key.value] = dict(zip(tiers[:-1], values, strict=True))
-        elif term.key is ObjectiveKey.VICTIM_PRIORITIES and problem.evictable is not None:
-            rows_of = zip(problem.evictable.priorities, values, strict=True)
-            document[term.key.value] = {
-                str(priority): count for priority, count in rows_of if count
-            }
-        elif term.key in {
-            ObjectiveKey.ISLANDS,
-            ObjectiveKey.PARENT_SURPLUS,
-            ObjectiveKey.SORT,
-            ObjectiveKey.NODE_WEIGHTS,
-        }:
-            document[term.key.value] = list(values)
-        else:
-            document[term.key.value] = values[0]
-    return document
+    """Return the keys that the preset compares, in its order, with tiers by name.
+
+    Keys for features that the request does not use are left out.
+    """
+    groups = problem.request.groups
+    is_used = {
+        ObjectiveKey.ISLANDS: any(objective[ObjectiveKey.ISLANDS]),
+        ObjectiveKey.SORT: bool(problem.sort_columns),
+        ObjectiveKey.NODE_WEIGHTS: problem.node_weights is not None,
+        ObjectiveKey.TRAFFIC: bool(problem.traffic_pairs),
+        ObjectiveKey.NODE_MISSES: any(group.preferred_labels for group in groups),
+    }
+    return {
+        key.value: _render_values(problem, key, objective[key])
+        for key, _ in problem.objective_order
+        if is_used.get(key, True)
+    }
+
+
+def _render_values(problem: Problem, key: ObjectiveKey, values: tuple[int, ...]) -> object:
+    """Return a number, or a list, or numbers by tier or by priority."""
+    tiers, evictable = problem.snapshot.levels.tiers, problem.evictable
+    coarsest_first = tiers[::-1]
+    match key:
+        case ObjectiveKey.JOB_TIER | ObjectiveKey.GROUP_TIER:
+            return tiers[values[0]]
+        case ObjectiveKey.HISTOGRAM:
+            rows = zip(coarsest_first, values, strict=True)
+            return {name: count for name, count in rows if count}
+        case ObjectiveKey.DOMAINS | ObjectiveKey.EXISTING | ObjectiveKey.FRAGMENTATION:
+            is_finest_first = key is ObjectiveKey.FRAGMENTATION
+            names = tiers[:-1] if is_finest_first else coarsest_first[1:]
+            return dict(zip(names, values, strict=True))
+        case ObjectiveKey.VICTIM_PRIORITIES if evictable is not None:
+            by_priority = zip(evictable.priorities, values, strict=True)
+            return {str(priority): count for priority, count in by_priority if count}
+        case (
+            ObjectiveKey.ISLANDS
+            | ObjectiveKey.PARENT_SURPLUS
+            | ObjectiveKey.SORT
+            | ObjectiveKey.NODE_WEIGHTS
+        ):
+            return list(values)
+    return values[0]
