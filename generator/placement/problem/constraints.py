@@ -53,7 +53,7 @@ def satisfies_rules(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
         return False
     for rule in problem.rules.unit_rules:
         counts = _pods_per_unit(problem, pods, rule.group, rule.tier)
-        if any(n % rule.multiple or n > (rule.max_pods or n) for n in counts.values()):
+        if not all(map(rule.allows, counts.values())):
             return False
     for short_rule in problem.rules.short_slice_rules:
         counts = _pods_per_unit(problem, pods, short_rule.group, short_rule.tier)

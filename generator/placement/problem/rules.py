@@ -121,6 +121,10 @@ class UnitRule(NamedTuple):
     max_pods: int | None
     group: int
 
+    def allows(self, num_pods: int) -> bool:
+        """Return whether a unit may hold so many pods of the group."""
+        return num_pods % self.multiple == 0 and num_pods <= (self.max_pods or num_pods)
+
 
 class ShortSliceRule(NamedTuple):
     """A layer of slices of which one may be short.

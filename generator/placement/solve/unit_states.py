@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.request_parts import PartType
-from generator.placement.problem.rules import ExclusiveRule, ShortSliceRule, SpreadRule, UnitRule
+from generator.placement.problem.rules import ExclusiveRule, ShortSliceRule, SpreadRule
 
 
 class PartContents:
@@ -163,8 +163,9 @@ class TierRules:
             min(self.max_sums, default=0) >= 0
             and all(max_units > 0 for limited, max_units in problem.rules.limits if limited > tier)
             and all(
-                self._satisfies_unit_rule(
-                    rule, len(problem.own_pods.positions_of[rule.group]), pods
+                rule.allows(
+                    len(problem.own_pods.positions_of[rule.group])
+                    + pods[problem.shape_of[rule.group]]
                 )
                 for rule in problem.rules.unit_rules
                 if rule.tier > tier
@@ -192,7 +193,7 @@ class TierRules:
         for unit_rule in problem.rules.unit_rules:
             if unit_rule.tier == tier:
                 num_running = self._running_units(unit_rule.group, tier)[unit]
-                if not self._satisfies_unit_rule(unit_rule, num_running, pods):
+                if not unit_rule.allows(num_running + pods[problem.shape_of[unit_rule.group]]):
                     return None
         for rule in problem.rules.exclusive_rules:
             if rule.tier == tier and self._is_shared(rule, pods, unit):
@@ -227,11 +228,6 @@ class TierRules:
             rule.tier > tier or num_used >= self._least_new_units(rule)
             for rule, num_used in zip(self._spread_rules, sums[first:], strict=True)
         )
-
-    def _satisfies_unit_rule(self, rule: UnitRule, num_running: int, pods: Sequence[int]) -> bool:
-        """Return whether these pods per shape, with running pods, satisfy a rule in one unit."""
-        num_pods = num_running + pods[self._problem.shape_of[rule.group]]
-        return num_pods % rule.multiple == 0 and num_pods <= (rule.max_pods or num_pods)
 
     def _is_shared(self, rule: ExclusiveRule, pods: Sequence[int], unit: int | None = None) -> bool:
         """Return whether both groups of a rule and other groups have pods in one unit.
