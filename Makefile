@@ -60,7 +60,7 @@ fmt: $(SETUP) ## Format, and mend what can be mended
 	@$(BIN)/ruff format .
 
 verify: $(SETUP) ## A slice of the grid of damaged fabrics; fails on a tree that is silently wrong
-	@$(BIN)/toponaut verify --grid quick --seeds 2 $(ARGS)
+	@$(BIN)/python -m tests.verify --grid quick --seeds 2 $(ARGS)
 
 bench: $(SETUP) ## Times and memory at 128 to 200,000 HCAs, as ratios within one run; every mix of sources; SNMP walks; an agent at rest
 	@$(BIN)/python -m tests.bench $(ARGS)

@@ -16,7 +16,6 @@ _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h)\Z", re.ASCII)
 _MAX_DURATION_S: Final = 8760 * 3600.0
 """A year: longer waits overflow the clocks of some libraries."""
 _WHOLE = re.compile(r"[+-]?\d{1,20}\Z", re.ASCII)
-_NUMBER = re.compile(r"\d{1,20}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?\Z", re.ASCII)
 _SECONDS: Final[Mapping[str, float]] = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _BARE_IPV6: Final = r"[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:%\w+)?"
 
@@ -76,18 +75,6 @@ def parse_whole_number(text: str, minimum: int, maximum: int) -> int:
     number = int(text) if _WHOLE.match(text) else None
     if number is None or not minimum <= number <= maximum:
         raise ConfigError(f"'{show(text)}' is not a whole number from {minimum} to {maximum}")
-    return number
-
-
-def parse_number(text: str, maximum: float) -> float:
-    """Return a number above 0, at most `maximum`; never an infinite one.
-
-    Raises:
-        ConfigError: the text has another form, or the number is out of bounds.
-    """
-    number = float(text) if _NUMBER.match(text) else 0.0
-    if not 0 < number <= maximum:
-        raise ConfigError(f"'{show(text)}' is not a number above 0 and up to {maximum:.15g}")
     return number
 
 

@@ -25,8 +25,7 @@ class ExitCode(IntEnum):
     NOTHING = 4
     """No usable input."""
     CHECK_FAILED = 5
-    """A check (`--check`, `verify`) failed, or `apply` did not write because the plan is held or
-    writing is paused."""
+    """`--check` failed, or `apply` did not write because the plan is held or writing is paused."""
 
 
 def code_for(problems: Sized) -> ExitCode:

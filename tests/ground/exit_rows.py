@@ -73,7 +73,6 @@ ROWS = {
         "--hosts 16 --rails 2 --radix 8", prints=False, output="--out"
     ),
     "toponaut simulate jobs": Row("--num-jobs 20 --fabric 2x2x4", output="--html"),
-    "toponaut verify": Row("--hosts 8 --rails 2 --radix 8 --seeds 2", output="--journal"),
     "toponaut doctor": Row("--kubeconfig {nodes}", frozenset({2}), prints=False),
     "toponaut explain": Row("missing-link"),
     "toponaut completion": Row("bash"),

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -292,47 +292,6 @@ def test_it_prints_no_traceback_for_a_signal_before_its_handlers(program: str) -
     code = SIGNALLED_START.format(program=program)
     done = shell('"$@"; exit $?', [sys.executable, "-c", code])
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", "")
-
-
-@pytest.mark.parametrize("number", SIGNALS)
-def test_it_names_the_runs_that_an_interrupted_verify_keeps(
-    number: signal.Signals, tmp_path: Path
-) -> None:
-    journal = tmp_path / "journal"
-    process = verifying(journal)
-    code, out, err = end(process, number)
-    assert (code, out) == (128 + number, "")
-    kept = len(journal.read_text().splitlines())
-    assert err == (
-        f"interrupted by {number.name}; {kept} runs are in {journal}, and the next run continues\n"
-    )
-    wait_until(lambda: not list(processes_of(process.pid)), "processes are left")
-
-
-def verifying(journal: Path) -> subprocess.Popen[str]:
-    """Start a long `verify` run with two worker processes, and wait for its first results."""
-    fabric = ["--hosts", "64", "--rails", "2", "--radix", "16", "--seeds", "5000"]
-    words = ["verify", *fabric, "--jobs", "2", "--journal"]
-    process = started([sys.executable, "-m", "generator", *words, str(journal)])
-    wait_until(lambda: journal.exists() and journal.stat().st_size, "no run is in the journal")
-    return process
-
-
-def test_it_leaves_no_process_of_a_killed_verify(tmp_path: Path) -> None:
-    process = verifying(tmp_path / "journal")
-    end(process, signal.SIGKILL)
-    wait_until(lambda: not list(processes_of(process.pid)), "processes are left")
-
-
-def processes_of(session: int) -> Iterator[str]:
-    """Yield the processes of a session that have not ended."""
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if int(fields[3]) == session and fields[0] != "Z":
-            yield stat.parent.name
 
 
 def test_it_says_that_an_interrupted_simulation_left_the_folder_as_it_was(tmp_path: Path) -> None:

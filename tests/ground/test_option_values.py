@@ -18,7 +18,6 @@ from generator.cli.options.value_types import (
     InputFile,
     InputFolder,
     OutputFile,
-    Quantity,
     WholeNumber,
 )
 from tests.effort import first_of
@@ -49,8 +48,6 @@ def values_of(param: click.Parameter) -> tuple[str, ...]:
     if isinstance(param.type, WholeNumber):
         has_any_sign = param.type.bounds[0] < 0
         return (*NOT_FINITE, *NOT_NUMBERS, *HUGE) if has_any_sign else NUMBERS
-    if isinstance(param.type, Quantity):
-        return NUMBERS
     parse = getattr(param.type, "func", None)
     if parse is not None:
         return BY_PARSER[parse.__name__]
@@ -118,7 +115,7 @@ def test_it_bounds_every_number() -> None:
     loose = [
         (name, param.name)
         for name, param in PARAMS
-        if isinstance(param.type, unbounded) and not isinstance(param.type, WholeNumber | Quantity)
+        if isinstance(param.type, unbounded) and not isinstance(param.type, WholeNumber)
     ]
     assert not loose
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from generator.simulation.verify import TreeVerdict, judge_tree
 from tests.effort import examples, first_of
 from tests.topology.verdicts import collect_claims, draw_scene, infer_from
+from tests.verify.judgement import TreeVerdict, judge_tree
 from topology.inference.tree_inference import Inference
 from topology.model.claims import Claim, Origin
 from topology.model.errors import ConfigError

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from generator.simulation.run_names import SourceMix
-from generator.simulation.verify import TreeVerdict, run_scenario
 from tests.effort import first_of
 from tests.topology.odd_shapes import SHAPES
 from tests.topology.synthetic.fabrics import seeded
+from tests.verify.judgement import TreeVerdict, run_scenario
+from tests.verify.sources import SourceMix
 from topology.synthetic import FaultSpec
 
 DAMAGES = {

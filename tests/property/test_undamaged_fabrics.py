@@ -6,9 +6,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from generator.simulation.source_mixes import MIXES, collect_sources
 from tests.effort import examples, first_of
 from tests.topology.odd_shapes import SHAPES
+from tests.verify.sources import MIXES, collect_sources
 from topology.inference.tree_inference import infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.errors import ConfigError

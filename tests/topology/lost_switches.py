@@ -6,8 +6,7 @@ import random  # noqa: TID251 - seeded
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from generator.simulation.run_names import SourceMix
-from generator.simulation.source_mixes import collect_sources
+from tests.verify.sources import SourceMix, collect_sources
 from topology.inference.tree_inference import InferenceState, build_inference_state
 from topology.join.fabric_join import build_fabric
 from topology.model.facts import Finding, FindingKind, Medium

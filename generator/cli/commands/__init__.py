@@ -8,7 +8,7 @@
 - export: the tree in the formats of other tools
 - place, compare, where, reservations: placements, running jobs and reserved nodes
 - rpc, serve: call a server, and run one
-- simulate, verify: synthetic fabrics, replays of job traces, and scores
+- simulate: synthetic fabrics, and replays of job traces
 - doctor: checks of a cluster
 - reference: explanations of findings and fields, JSON schemas, completion of shells
 

@@ -64,7 +64,6 @@ _COMMANDS: Final = {
     "rpc": "Call any method of a server, with JSON or YAML.",
     "serve": "Keep HyperNodes correct and answer placement queries.",
     "simulate": "Simulate fabrics, and replay jobs on fabrics.",
-    "verify": "Compare inferred trees with the true trees of simulated fabrics.",
     "doctor": "Check that a cluster has all that Toponaut needs.",
     "explain": "Explain a kind of finding, or a field of an object or file.",
     "completion": "Print the completion script of a shell.",
@@ -211,7 +210,7 @@ def cli(config: Path | None) -> None:
     Try it without a cluster: toponaut simulate fabric --hosts 64 --rails 4 --out fabric, then
     toponaut tree --reports fabric/reports. Each option has an environment variable, such as
     TOPONAUT_TREE_REPORTS. Exit codes: 0 answered, 1 internal error or failed write, 2 wrong usage
-    or invalid request, 3 answered but some input was skipped, 4 no usable input, 5 --check or
-    verify failed, or the plan is held, 130 interrupted.
+    or invalid request, 3 answered but some input was skipped, 4 no usable input, 5 --check
+    failed, or the plan is held, 130 interrupted.
     """
     del config  # read before the command is loaded

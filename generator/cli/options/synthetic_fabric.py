@@ -1,4 +1,4 @@
-"""The options of `simulate` and `verify` that describe a synthetic fabric and its faults."""
+"""The options of `simulate` that describe a synthetic fabric and its faults."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import click
 
 from generator.outputs.node_labels import check_label_prefix
 from generator.outputs.object_names import is_object_name
-from runtime.values import parse_number, parse_whole_number
+from runtime.values import parse_whole_number
 from topology.model.errors import ConfigError, show
 
 MAX_PATH_SHOWN = 1024
@@ -46,27 +46,6 @@ class WholeNumber(click.IntRange):
         """Return the number of a text."""
         try:
             return parse_whole_number(str(value), *self.bounds)
-        except ConfigError as error:
-            self.fail(str(error), param, ctx)
-
-
-class Quantity(click.FloatRange):
-    """A finite number above 0, up to a maximum."""
-
-    def __init__(self, maximum: float) -> None:
-        """Store the maximum."""
-        super().__init__(0, maximum, min_open=True)
-        self.maximum = maximum
-
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - click's
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> float:
-        """Return the number of a text."""
-        try:
-            return parse_number(str(value), self.maximum)
         except ConfigError as error:
             self.fail(str(error), param, ctx)
 

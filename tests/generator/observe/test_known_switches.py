@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from generator.observe.known_switches import KnownSwitches
-from generator.simulation.run_names import SourceMix
 from tests.topology.lost_switches import (
     FABRICS,
     LARGE,
@@ -18,6 +17,7 @@ from tests.topology.lost_switches import (
     list_positions,
     name,
 )
+from tests.verify.sources import SourceMix
 from topology.inference.tree_inference import InferenceState
 from topology.model.facts import Finding, FindingKind
 from topology.synthetic import FaultSpec, Wiring, build_wiring

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.simulation.source_mixes import MIXES
-from generator.simulation.verify import (
+from tests.effort import examples
+from tests.topology.synthetic.fabrics import seeded, swap
+from tests.topology.verdicts import collect_claims, infer_from
+from tests.verify.judgement import (
     TreeJudgement,
     TreeVerdict,
     judge_tree,
     run_scenario,
     score_inference,
 )
-from tests.effort import examples
-from tests.topology.synthetic.fabrics import seeded, swap
-from tests.topology.verdicts import collect_claims, infer_from
+from tests.verify.sources import MIXES
 from topology.inference.tree_inference import Inference
 from topology.model.facts import Finding, FindingKind, Medium, PortName, Severity
 from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree

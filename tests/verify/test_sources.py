@@ -1,4 +1,4 @@
-"""The sources of `toponaut verify`: packed as in production, with the facts of plain claims."""
+"""The sources of damaged fabrics: packed as in production, with the facts of plain claims."""
 
 from __future__ import annotations
 
@@ -6,20 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from generator.simulation.run_names import SourceMix
-from generator.simulation.source_mixes import (
+from tests.topology.synthetic.fabrics import seeded
+from tests.topology.verdicts import collect_claims
+from tests.verify.judgement import TreeVerdict, judge_tree
+from tests.verify.sources import (
     MIXES,
-    check_mix,
+    SourceMix,
     collect_sources,
     derive_visible_truth,
 )
-from generator.simulation.verify import TreeVerdict, judge_tree
-from tests.topology.synthetic.fabrics import seeded
-from tests.topology.verdicts import collect_claims
 from topology.inference.tree_inference import infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin, SweptClaims, expand_claims
-from topology.model.errors import ConfigError
 from topology.model.facts import Medium
 from topology.model.tree import all_nodes
 from topology.reports.packed_claims import PackedClaim
@@ -97,13 +95,3 @@ def test_only_reports_show_nvlink_domains(mix: SourceMix, num_tiers: int) -> Non
     assert len(truth.tiers) == num_tiers
     inference = infer_tree(build_fabric(collect_sources(whole, mix)))
     assert judge_tree(truth, inference).verdict is TreeVerdict.EXACT
-
-
-def test_it_refuses_sources_that_show_no_cable() -> None:
-    for medium, mixes in MIXES.items():
-        for mix in SourceMix:
-            if mix in mixes:
-                check_mix(mix, medium)
-                continue
-            with pytest.raises(ConfigError, match=f"do not show the cables .* {medium.value}"):
-                check_mix(mix, medium)

@@ -1,7 +1,7 @@
 """Compares the inferred tree of a synthetic fabric with its true tree.
 
 Decides the verdict of a tree, its wrong nodes, and the swaps that findings name. Pure: the random
-source is an argument, and `verify_runs` runs the scenarios.
+source is an argument.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from generator.simulation.run_names import SourceMix
-from generator.simulation.source_mixes import check_mix, collect_sources, derive_visible_truth
+from tests.verify.sources import SourceMix, collect_sources, derive_visible_truth
 from topology.inference.tree_inference import Inference, infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.facts import Finding, FindingKind, PortName
@@ -81,9 +80,8 @@ def run_scenario(
     """Damage a fabric, infer its tree from sources in a random order, and score the result.
 
     Raises:
-        ConfigError: the faults do not fit the fabric, or the sources do not show its cables.
+        ConfigError: the faults do not fit the fabric.
     """
-    check_mix(mix, wiring.spec.medium)
     damaged = damage_fabric(wiring, faults, rng)
     claims = collect_sources(damaged, mix)
     inference = infer_tree(build_fabric(rng.sample(claims, len(claims))))

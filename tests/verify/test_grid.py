@@ -1,4 +1,4 @@
-"""The scenarios of the grids, and the documents of their results."""
+"""The scenarios of the grids, and the tables of their results."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections import Counter
 
 import pytest
 
-from generator.simulation.run_names import GridSize, LossTarget, SourceMix
-from generator.simulation.source_mixes import MIXES
-from generator.simulation.verify import RunScore, TreeVerdict
-from generator.simulation.verify_grid import (
+from tests.verify.grid import (
+    GridSize,
+    LossTarget,
     Scenario,
     ScenarioResult,
     build_grid,
     list_targets,
     render_markdown,
-    render_rows,
 )
+from tests.verify.judgement import RunScore, TreeVerdict
+from tests.verify.sources import MIXES, SourceMix
 from topology.model.facts import Medium
 from topology.synthetic import FabricKind, FaultSpec, NamePolicy, SyntheticSpec, build_wiring
 
@@ -131,16 +131,6 @@ def row(**scores: RunScore) -> ScenarioResult:
 def test_it_picks_the_worst_run(found: ScenarioResult, seed: int | None) -> None:
     worst = found.worst_run
     assert (worst.seed if worst else None) == seed
-
-
-def test_it_renders_counts_and_the_command_of_the_worst_run() -> None:
-    found = row(s1=RunScore(TreeVerdict.EXACT, 0, 2, 2), s7=RunScore(TreeVerdict.SILENT, 5, 1, 0))
-    document = render_rows([found], {found.scenario: "repeat me"})
-    assert document["total"] == {"runs": 2, "exact": 1, "flagged": 0, "silent": 1}
-    (shown,) = document["rows"]
-    assert (shown["hcas"], shown["swaps"]) == (64, {"detectable": 3, "named": 2})
-    assert shown["nodes_wrong"] == 5
-    assert shown["worst"] == {"seed": 7, "verdict": "silent", "command": "repeat me"}
 
 
 def test_it_prints_a_table_per_size_for_documents() -> None:

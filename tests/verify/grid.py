@@ -1,6 +1,6 @@
-"""The fabrics and faults of `toponaut verify`, and the results of its runs.
+"""The grids of fabrics and faults, and the results of their runs.
 
-A grid has scenarios; each runs once per seed, and each seed takes the next mix of sources. Pure.
+A grid has scenarios; each runs once per seed, and each seed takes the next mix of sources.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from enum import StrEnum
+from typing import Final, NamedTuple
 
-from generator.simulation.run_names import SIZES, GridSize, LossTarget, SourceMix
-from generator.simulation.source_mixes import MIXES
-from generator.simulation.verify import RunScore, TreeVerdict
+from tests.verify.judgement import RunScore, TreeVerdict
+from tests.verify.sources import MIXES, SourceMix
 from topology.model.facts import Medium
 from topology.synthetic import (
     FabricKind,
@@ -23,6 +23,25 @@ from topology.synthetic import (
     build_wiring,
     derive_shape,
 )
+
+SIZES: Final = (512, 8192, 65536)
+"""Approximate numbers of HCAs: hosts with three rails have slightly fewer."""
+
+
+class GridSize(StrEnum):
+    """Sizes of the grid."""
+
+    QUICK = "quick"
+    FULL = "full"
+    ODD = "odd"
+    """Fabrics that are not a regular Clos, at the two smaller sizes."""
+
+
+class LossTarget(StrEnum):
+    """Devices that are lost one after the other, one in each run."""
+
+    SWITCH = "switch"
+    HOST = "host"
 
 
 def list_targets(target: LossTarget, wiring: Wiring) -> list[str]:
@@ -48,6 +67,11 @@ class Scenario:
     def num_hcas(self) -> int:
         """Number of HCAs or NICs of all hosts."""
         return self.spec.num_hosts * self.spec.ports_per_host
+
+    @property
+    def grid_size(self) -> int:
+        """Nominal number of HCAs."""
+        return min(num for num in SIZES if self.num_hcas <= num)
 
     def find_seeds(self, first: int, num: int) -> range:
         """Return the seeds of its runs: `num` seeds, or one for each lost device."""
@@ -210,11 +234,6 @@ class ScenarioResult:
         return sum(score.verdict is verdict for score in self.scores.values())
 
     @property
-    def num_wrong(self) -> int:
-        """Number of wrong nodes in all runs."""
-        return sum(score.num_wrong for score in self.scores.values())
-
-    @property
     def num_swaps(self) -> int:
         """Number of detectable swaps in all runs."""
         return sum(score.num_swaps for score in self.scores.values())
@@ -239,40 +258,6 @@ class ScenarioResult:
         return WorstRun(seed, self.scores[seed]) if any(missed[seed]) else None
 
 
-def render_rows(rows: Iterable[ScenarioResult], commands: Mapping[Scenario, str]) -> dict[str, Any]:
-    """Return the document that `toponaut verify -o json` prints.
-
-    Args:
-        rows: one per scenario.
-        commands: the command line that repeats the worst run, for scenarios that have one.
-    """
-    results = list(rows)
-    totals = {
-        verdict.value: sum(row.count_runs(verdict) for row in results) for verdict in TreeVerdict
-    }
-    return {
-        "rows": [_render_row(row, commands.get(row.scenario)) for row in results],
-        "total": {"runs": sum(totals.values()), **totals},
-    }
-
-
-def _render_row(row: ScenarioResult, command: str | None) -> dict[str, Any]:
-    worst = row.worst_run
-    return {
-        "fabric": row.scenario.fabric,
-        "hcas": row.scenario.num_hcas,
-        "names": row.scenario.spec.names.value,
-        "fault": row.scenario.fault,
-        "sources": [mix.value for mix in row.scenario.mixes],
-        "runs": len(row.scores),
-        **{verdict.value: row.count_runs(verdict) for verdict in TreeVerdict},
-        "nodes_wrong": row.num_wrong,
-        "swaps": {"detectable": row.num_swaps, "named": row.num_named},
-        "worst": worst
-        and {"seed": worst.seed, "verdict": worst.score.verdict.value, "command": command},
-    }
-
-
 def render_markdown(rows: Iterable[ScenarioResult]) -> str:
     """Return the results as Markdown tables, one per number of HCAs: fabrics by faults.
 
@@ -280,7 +265,7 @@ def render_markdown(rows: Iterable[ScenarioResult]) -> str:
     """
     by_size: dict[int, dict[str, dict[str, list[ScenarioResult]]]] = {}
     for row in rows:
-        fabrics = by_size.setdefault(_find_grid_size(row.scenario), {})
+        fabrics = by_size.setdefault(row.scenario.grid_size, {})
         fabrics.setdefault(row.scenario.fabric, {}).setdefault(row.scenario.fault, []).append(row)
     tables = []
     for num_hcas, fabrics in by_size.items():
@@ -306,11 +291,6 @@ def render_markdown(rows: Iterable[ScenarioResult]) -> str:
         ]
         tables.append("\n".join(lines))
     return "\n\n".join(tables)
-
-
-def _find_grid_size(scenario: Scenario) -> int:
-    """Return the nominal number of HCAs of a scenario in the grid."""
-    return min((num for num in SIZES if scenario.num_hcas <= num), default=scenario.num_hcas)
 
 
 def _render_line(cells: Iterable[str]) -> str:

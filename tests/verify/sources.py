@@ -1,22 +1,22 @@
 """The sources of a damaged fabric, as `toponaut tree` and `toponaut serve` hold them in memory.
 
-A sweep is columns that are read from its text, and a report is bytes. Pure.
+A sweep is columns that are read from its text, and a report is bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from enum import StrEnum
 from typing import Final
 
-from generator.simulation.run_names import SourceMix
 from topology.model.claims import Claim, Origin, SweptClaims
-from topology.model.errors import ConfigError
 from topology.model.facts import Device, DeviceKind, Medium
 from topology.model.ids import Id, IdKind
 from topology.model.tree import TopologyTree
 from topology.reports.packed_claims import PackedClaim
 from topology.reports.packed_devices import pack_device
+from topology.sources.ibnetdiscover.chunks import NumpyReader
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
 from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
@@ -27,26 +27,26 @@ from topology.synthetic import (
     sweep_devices,
 )
 
+
+class SourceMix(StrEnum):
+    """Sources that are read together."""
+
+    SWEEP = "sweep"
+    """The sweeps of all subnets."""
+    LISTED_SWEEP = "sweep+nodes"
+    """The sweeps of all subnets and the node list."""
+    LISTED_REPORTS = "reports+nodes"
+    """The reports of hosts and Ethernet switches, and the node list."""
+    ALL = "all"
+    """The sweeps of all subnets, the reports and the node list."""
+
+
 MIXES: Final = {
     Medium.INFINIBAND: (SourceMix.LISTED_SWEEP, SourceMix.SWEEP, SourceMix.ALL),
     Medium.ETHERNET: (SourceMix.LISTED_REPORTS,),
 }
 """By medium, the mixes that show its cables, the most frequent first. Without a node list, nothing
 says that a silent Ethernet host is a node, so that no true tree is defined."""
-
-
-def check_mix(mix: SourceMix, medium: Medium) -> None:
-    """Refuse sources that do not show the cables of a medium.
-
-    Raises:
-        ConfigError: the mix has a sweep of an Ethernet fabric, or no sweep of an InfiniBand fabric.
-    """
-    if mix not in MIXES[medium]:
-        fitting = ", ".join(MIXES[medium])
-        raise ConfigError(
-            f"the sources {mix.value} do not show the cables of a fabric of {medium.value}: use "
-            f"{fitting}"
-        )
 
 
 def collect_sources(damaged: DamagedFabric, mix: SourceMix) -> list[Claim | SweptClaims]:
@@ -92,8 +92,6 @@ def _collect_reports(damaged: DamagedFabric) -> Iterator[Claim]:
 
 def _collect_sweeps(damaged: DamagedFabric) -> Iterator[SweptClaims]:
     """Yield the sweep of each subnet, read from its text by the reader of large sweeps."""
-    from topology.sources.ibnetdiscover.chunks import NumpyReader  # noqa: PLC0415 - only if needed
-
     for plane in range(damaged.wiring.spec.num_planes):
         text = render_ibnetdiscover(sweep_devices(damaged, plane))
         devices = parse_ibnetdiscover(text.encode(), fast=NumpyReader()).devices
