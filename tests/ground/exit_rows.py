@@ -72,7 +72,7 @@ ROWS = {
     "toponaut simulate fabric": Row(
         "--hosts 16 --rails 2 --radix 8", prints=False, output="--out"
     ),
-    "toponaut simulate jobs": Row("--num-jobs 20 --fabric 2x2x4", output="--html"),
+    "toponaut simulate jobs": Row("--num-jobs 20 --fabric 2x2x4"),
     "toponaut doctor": Row("--kubeconfig {nodes}", frozenset({2}), prints=False),
     "toponaut explain": Row("missing-link"),
     "toponaut completion": Row("bash"),

@@ -8,7 +8,7 @@ import click
 
 from generator.cli.options.output_format import output_option
 from generator.cli.options.synthetic_fabric import MAX_SEED, fabric_options
-from generator.cli.options.value_types import OutputFile, OutputFolder, WholeNumber
+from generator.cli.options.value_types import OutputFolder, WholeNumber
 from generator.cli.options.values import parse_share
 from generator.simulation.replay.run_names import STRATEGY_NAMES, Backfill
 from topology.model.errors import show
@@ -113,11 +113,6 @@ def _parse_load(text: str) -> float:
     default=True,
     show_default=True,
     help="Whether optimal fills the tightest top domains first, or uses fewer leaves first.",
-)
-@click.option(
-    "--html",
-    type=OutputFile(),
-    help="HTML file to write, with the table and charts.",
 )
 @output_option
 @click.pass_context

@@ -7,8 +7,6 @@
 - strategies: the placement strategies to compare
 - replay: runs a trace on a cluster with a strategy, event by event
 - statistics: the numbers of a replay
-- charts: bars and lines as SVG
-- page: the comparison as an HTML page
 
 Imports `generator.jobs`, `generator.placement` and `topology`. Pure: the clock is the trace's.
 """

@@ -17,14 +17,13 @@ from generator.cli.output import open_progress, print_document, print_problems, 
 from generator.jobs.cluster import SlotCluster
 from generator.placement.presets import Preset
 from generator.simulation.replay.fabrics import build_tree_of_shape, is_shape
-from generator.simulation.replay.page import HEADER, render_page, render_table_row
 from generator.simulation.replay.philly import draw_philly_jobs
 from generator.simulation.replay.replay import run_replay
 from generator.simulation.replay.run_names import BEST_FIT, FIRST_FIT, Backfill
 from generator.simulation.replay.statistics import ReplayStatistics, compute_statistics
 from generator.simulation.replay.strategies import OptimalOptions, Strategy, make_strategy
 from generator.simulation.replay.trace import Job, Trace, parse_trace, scale_jobs
-from generator.store.local_files import read_whole_file, write_whole_file
+from generator.store.local_files import read_whole_file
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.tree import TopologyTree
 
@@ -33,6 +32,10 @@ _MAX_TRACE_BYTES: Final = 256 << 20
 _STEP: Final = 200
 _PROGRESS_PERIOD_S: Final = 10.0
 _GZIP: Final = b"\x1f\x8b"
+_HEADER: Final = (
+    *("PRESET", "GANGS", "LOWEST TIER", "LEAVES", "LEAVES/MIN", "LARGEST GANG"),
+    *("USED", "MEAN WAIT", "P95 WAIT"),
+)
 
 
 class ReplayInput(NamedTuple):
@@ -50,7 +53,6 @@ def run(
     /,
     output: str,
     *,
-    html: Path | None,
     presets: tuple[str, ...],
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
@@ -66,12 +68,10 @@ def run(
         _StrategyRun.build(replay_input, name, options["prefer"], optimal_options) for name in names
     ]  # built before the first replay, so that a wrong preset is refused at once
     results = [_run_replay(replay_input, run) for run in runs]
-    if html is not None:
-        write_whole_file(html, render_page(results, _render_title(options["trace"], replay_input)))
     print_document(
         {"jobs": len(replay_input.jobs), "presets": [result.to_document() for result in results]},
         output,
-        text=lambda: render_table(HEADER, [render_table_row(result) for result in results]),
+        text=lambda: render_table(_HEADER, [_render_cells(result) for result in results]),
     )
     print_problems(trace.problems)
     ctx.exit(code_for(trace.problems))
@@ -167,7 +167,23 @@ def _check_preferred_tier(preferred_tier: str | None, tree: TopologyTree) -> Non
         )
 
 
-def _render_title(trace: str, replay_input: ReplayInput) -> str:
-    num_jobs, num_nodes = len(replay_input.jobs), len(replay_input.tree.nodes)
-    fabric = f"{num_nodes:,} nodes of {replay_input.slots} GPUs"
-    return f"{num_jobs:,} jobs of {Path(trace).name} on {fabric}"
+def _render_cells(statistics: ReplayStatistics) -> tuple[str, ...]:
+    return (
+        statistics.name,
+        f"{statistics.gangs}",
+        f"{statistics.at_lowest_tier:.1%}",
+        f"{statistics.leaves}",
+        f"{statistics.over_least:.3f}",
+        " ".join(f"{value:.1f} {show(tier)}" for tier, value in statistics.largest.items()),
+        f"{statistics.utilisation:.1%}",
+        render_duration(statistics.wait_s["mean"]),
+        render_duration(statistics.wait_s["p95"]),
+    )
+
+
+def render_duration(seconds: float) -> str:
+    """Return a duration with a suitable unit, such as `1.5 h`."""
+    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"

@@ -76,15 +76,6 @@ def test_it_refuses_a_tier_that_is_not_in_the_tree(trace: Path) -> None:
     assert "--prefer: the tree has no tier 'rack'; it has leaf, spine" in ran.err
 
 
-def test_it_writes_a_page(trace: Path, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    ran = simulate("--trace", trace, "--preset", "first-fit", "--html", page)
-    text = page.read_text(encoding="utf-8")
-    assert ran.code == ExitCode.OK
-    assert text.count("<svg") == 7
-    assert "18 jobs of trace.csv on 8 nodes of 8 GPUs" in text
-
-
 def test_it_reads_a_packed_trace_and_a_tree(trace: Path, tmp_path: Path) -> None:
     packed, tree = tmp_path / "t.csv.gz", tmp_path / "tree.json"
     packed.write_bytes(gzip.compress(trace.read_bytes()))
@@ -132,11 +123,3 @@ def test_it_refuses_an_invalid_load(load: str) -> None:
     ran = simulate("--load", load)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert f"'{load}' is less than 0.001" in ran.err
-
-
-def test_it_refuses_a_page_that_it_cannot_write(trace: Path, tmp_path: Path) -> None:
-    ran = simulate(
-        "--trace", trace, "--preset", "first-fit", "--html", tmp_path / "no" / "page.html"
-    )
-    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    assert f"'--html': '{tmp_path / 'no'}' is no folder" in ran.err
