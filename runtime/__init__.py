@@ -5,8 +5,9 @@
     listener         sockets that listen, and a limit of what they accept
     fair_share       slots that callers share
     periodic         jobs that run every period; the only file that imports apscheduler
-    program          how a program starts and ends: streams, signals, errors of the machine
-    stop             stop signals of a server, and a stop request that threads share
+    program          how a program starts and ends: streams, errors of the machine
+    signals          stop signals: how they end a command, and how a server waits for one
+    stop             a stop request that threads share
     clock            the time of day and monotonic seconds
     checks           the lines of `doctor`: what is wrong, and what mends it
     watch            repeats a command, and prints its output again when it has changed

@@ -7,18 +7,15 @@ only for some seconds. A connection carries one request; the server reads its fi
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import selectors
-import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from threading import Thread
-from time import monotonic
 from typing import Final, NamedTuple
 
-from runtime.listener import open_listener
+from runtime.listener import BoundedListener, open_listener
 from runtime.stop import Stop
 from runtime.values import Address
 from topology.model.errors import ConfigError
@@ -31,7 +28,7 @@ MAX_CONNECTIONS: Final = 16
 DEADLINE_S: Final = 5.0
 """The longest life of a connection."""
 MAX_REQUEST_BYTES: Final = 8 << 10
-_READ_BYTES: Final = 4 << 10
+_HEAD_END: Final = b"\r\n\r\n"
 _JOIN_S: Final = 5.0
 
 
@@ -47,71 +44,32 @@ Render = Callable[[str], Page]
 """Renders a page. Takes the `Accept` header, or an empty text; the server's thread calls it."""
 
 
-@dataclass(slots=True)
-class _PageConnection:
-    """An open connection: the request received so far, then the rest of the answer."""
-
-    connection: socket.socket
-    deadline_s: float
-    request: bytearray = field(default_factory=bytearray)
-    answer: memoryview | None = None
-
-    def read(self) -> bool:
-        """Read what has arrived; return whether the head of the request is complete or too long.
-
-        Raises:
-            OSError: the client closed the connection.
-        """
-        piece = self.connection.recv(_READ_BYTES)
-        if not piece:
-            raise ConnectionResetError("closed before the request was complete")
-        self.request += piece
-        return b"\r\n\r\n" in self.request or len(self.request) > MAX_REQUEST_BYTES
-
-    def write(self) -> bool:
-        """Send as much as the socket takes; return whether the whole answer is sent.
-
-        Raises:
-            OSError: the client closed the connection.
-        """
-        if self.answer:
-            self.answer = self.answer[self.connection.send(self.answer) :]
-        return not self.answer
-
-
 class PageServer:
     """Serves pages from its construction until `stop`."""
 
-    def __init__(
-        self,
-        address: Address,
-        pages: Mapping[str, Render],
-        *,
-        other_methods: HTTPStatus = HTTPStatus.METHOD_NOT_ALLOWED,
-    ) -> None:
+    def __init__(self, address: Address, pages: Mapping[str, Render]) -> None:
         """Bind and start.
 
         Args:
             address: the address to listen on; port 0 takes a free port.
             pages: by path, such as `/metrics`.
-            other_methods: the status for methods other than GET and HEAD.
 
         Raises:
             ConfigError: the address cannot be bound.
         """
         self._pages = pages
-        self._other_methods = other_methods
         try:
-            self._listener = open_listener(address, MAX_CONNECTIONS)
+            listener = open_listener(address, MAX_CONNECTIONS)
         except OSError as error:
             reason = error.strerror or str(error)
             raise ConfigError(f"cannot listen on {address}: {reason}") from error
-        host, port = self._listener.getsockname()[:2]
+        host, port = listener.getsockname()[:2]
         self.address = Address(str(host), int(port))
         """The bound address, with the real port."""
         self._stop = Stop()
-        self._open: dict[socket.socket, _PageConnection] = {}  # oldest first
-        self._thread = Thread(target=self._serve, name="pages", daemon=True)
+        self._thread = Thread(
+            target=lambda: asyncio.run(self._serve(listener)), name="pages", daemon=True
+        )
         self._thread.start()
 
     def stop(self) -> None:
@@ -119,78 +77,54 @@ class PageServer:
         self._stop.set()
         self._thread.join(_JOIN_S)
 
-    def _serve(self) -> None:
-        with selectors.DefaultSelector() as selector, self._listener:
-            for waited in (self._listener, self._stop):
-                selector.register(waited, selectors.EVENT_READ)
-            while True:
-                ready = [key.fileobj for key, _ in selector.select(self._left_s())]
-                if self._stop in ready:
-                    break
-                self._drop_late(selector)
-                if self._listener in ready:
-                    self._accept(selector)
-                for client in [item for item in self._open.values() if item.connection in ready]:
-                    self._continue(client, selector)
-            for client in list(self._open.values()):
-                self._drop(client, selector)
+    async def _serve(self, listener: BoundedListener) -> None:
+        loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._stop, stopped.set)
+        server = await asyncio.start_server(
+            self._serve_client,
+            sock=listener,
+            limit=MAX_REQUEST_BYTES - len(_HEAD_END),
+            backlog=MAX_CONNECTIONS,
+        )
+        await stopped.wait()
+        loop.remove_reader(listener)  # a connection that is being accepted needs the open server
+        listener.end_all()
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(others)
+        server.close()
 
-    def _left_s(self) -> float | None:
-        """Return the seconds until the first deadline of a connection; None without connections."""
-        deadlines = [client.deadline_s for client in self._open.values()]
-        return max(min(deadlines) - monotonic(), 0.0) if deadlines else None
-
-    def _accept(self, selector: selectors.BaseSelector) -> None:
-        with suppress(OSError):
-            connection, _ = self._listener.accept()
-            connection.settimeout(0)
-            self._open[connection] = _PageConnection(connection, monotonic() + DEADLINE_S)
-            selector.register(connection, selectors.EVENT_READ)
-
-    def _continue(self, client: _PageConnection, selector: selectors.BaseSelector) -> None:
+    async def _serve_client(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        writer.transport.set_write_buffer_limits(0)  # so that `drain` waits for the last byte
         try:
-            if client.answer is None:
-                if not client.read():
-                    return
-                client.answer = memoryview(self._answer(bytes(client.request)))
-                selector.modify(client.connection, selectors.EVENT_WRITE)
-            if not client.write():
-                return
-        except BlockingIOError:
-            return
-        except OSError:
-            pass  # the client closed the connection, which is not an error of the server
-        self._drop(client, selector)
+            # A client that leaves, or is too slow, is no error of the server.
+            with suppress(TimeoutError, asyncio.IncompleteReadError, OSError):
+                async with asyncio.timeout(DEADLINE_S):
+                    writer.write(self._answer(await _read_head(reader)))
+                    await writer.drain()
+        finally:
+            writer.transport.abort()
 
-    def _drop_late(self, selector: selectors.BaseSelector) -> None:
-        now_s = monotonic()
-        for client in [item for item in self._open.values() if item.deadline_s <= now_s]:
-            self._drop(client, selector)
-
-    def _drop(self, client: _PageConnection, selector: selectors.BaseSelector) -> None:
-        del self._open[client.connection]
-        selector.unregister(client.connection)
-        client.connection.close()
-
-    def _answer(self, request: bytes) -> bytes:
+    def _answer(self, head: str) -> bytes:
         """Return the whole answer to the head of a request."""
-        first, _, fields = request.decode("latin-1").partition("\r\n")
+        first, _, fields = head.partition("\r\n")
         words = first.split(" ")
         page = self._page(words, _accepted(fields))
-        head = (
+        answer = (
             f"HTTP/1.1 {page.status.value} {page.status.phrase}\r\n"
             f"Content-Type: {page.content_type}\r\n"
             f"Content-Length: {len(page.body)}\r\n"
             "Connection: close\r\n\r\n"
         )
-        return head.encode() + (b"" if words[0] == "HEAD" else page.body)
+        return answer.encode() + (b"" if words[0] == "HEAD" else page.body)
 
     def _page(self, words: list[str], accept: str) -> Page:
         match words:
             case ["GET" | "HEAD", path, version] if version.startswith("HTTP/1."):
                 render = self._pages.get(path.partition("?")[0])
             case [_, _, version] if version.startswith("HTTP/1."):
-                return Page(b"only GET and HEAD\n", self._other_methods)
+                return Page(b"only GET and HEAD\n", HTTPStatus.METHOD_NOT_ALLOWED)
             case _:
                 return Page(b"bad request\n", HTTPStatus.BAD_REQUEST)
         if render is None:
@@ -212,6 +146,14 @@ def health_page(problem: Callable[[], str]) -> Render:
         return Page(b"ok\n")
 
     return render
+
+
+async def _read_head(reader: asyncio.StreamReader) -> str:
+    """Return the head of a request; empty if it is too long."""
+    try:
+        return (await reader.readuntil(_HEAD_END)).decode("latin-1")
+    except asyncio.LimitOverrunError:
+        return ""
 
 
 def _accepted(fields: str) -> str:

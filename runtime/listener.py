@@ -133,10 +133,18 @@ class BoundedListener(socket.socket):
             return False
         (peer, _), *_ = Counter(self._peers.values()).most_common(1)
         oldest = next(connection for connection, of in self._peers.items() if of == peer)
-        del self._peers[oldest]  # it no longer counts, and its owner closes it soon
-        with suppress(OSError):
-            oldest.shutdown(socket.SHUT_RDWR)
+        self._end(oldest)
         return True
+
+    def end_all(self) -> None:
+        """End all connections that count."""
+        for connection in tuple(self._peers):
+            self._end(connection)
+
+    def _end(self, connection: _AcceptedSocket) -> None:
+        del self._peers[connection]  # it no longer counts, and its owner closes it soon
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
 
     def _report(self, problem: str) -> None:
         fields = {"address": str(Address(*self.getsockname()[:2])), "problem": problem}

@@ -37,8 +37,13 @@ from agent.settings import FrameMode, max_sweep_time_s
 from agent.sweep_schedule import ElectionSource, SweepSchedule, find_sweep_run
 from agent.telemetry.endpoints import serve_endpoints
 from runtime.checks import Outcome, document_of_checks, render_checks
-from runtime.program import Interrupted, interruptible, start_command
-from runtime.stop import call_on_stop_signal, stop_signals
+from runtime.signals import (
+    Interrupted,
+    call_on_stop_signal,
+    interruptible,
+    start_command,
+    stop_signals,
+)
 from topology.model.errors import ConfigError, StoreError, WriteError
 
 log = logging.getLogger(__name__)

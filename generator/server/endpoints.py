@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from http import HTTPStatus
 from importlib.metadata import version
 from typing import Final, NamedTuple, Protocol
 
@@ -122,7 +121,7 @@ class Endpoints:
             self._open_server("health", settings.health, pages)
 
     def _open_server(self, endpoint_name: str, address: str, pages: Mapping[str, Render]) -> None:
-        server = PageServer(parse_address(address), pages, other_methods=HTTPStatus.NOT_IMPLEMENTED)
+        server = PageServer(parse_address(address), pages)
         self._servers.append(server)
         log.info("port open", extra={"what": endpoint_name, "address": str(server.address)})
 

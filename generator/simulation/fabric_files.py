@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from runtime.program import noting_interruption
+from runtime.signals import noting_interruption
 from topology.model.errors import ConfigError, WriteError, show
 from topology.model.facts import Medium
 from topology.reports.neighbor_report import (

@@ -207,7 +207,8 @@ def test_it_reports_a_signal_that_comes_later_in(
 
 SIGNALLED_IMPORT = """
 import os, signal, sys
-from runtime.program import interruptible, run_program, start_command
+from runtime.program import run_program
+from runtime.signals import interruptible, start_command
 
 def command():
     with interruptible():
@@ -228,7 +229,7 @@ def test_it_reports_a_signal_that_comes_in_the_last_import(
     done = shell('exec "$@"', [sys.executable, "-c", SIGNALLED_IMPORT, str(tmp_path)])
     assert (done.returncode, done.stderr) == (
         128 + number,
-        f"interrupted by {number.name}; the command had ended\n",
+        f"interrupted by {number.name}\n",
     )
 
 
@@ -236,7 +237,8 @@ SIGNALLED_MODEL = """
 import os, sys, time
 from enum import Enum
 from pydantic import BaseModel, ConfigDict
-from runtime.program import interruptible, run_program, start_command
+from runtime.program import run_program
+from runtime.signals import interruptible, start_command
 
 class Kind(Enum):
     A = "a"
@@ -271,6 +273,34 @@ run_program(lambda: command)
 def test_it_reports_a_signal_that_comes_while_a_model_is_built(number: signal.Signals) -> None:
     done = shell('exec "$@"', [sys.executable, "-c", SIGNALLED_MODEL, str(int(number))])
     assert (done.returncode, done.stderr) == (128 + number, f"interrupted by {number.name}\n")
+
+
+SWALLOWED = """
+import os, sys, time
+from runtime import signals
+from runtime.program import run_program
+
+signals.END_S = 0.1
+
+def command():
+    with signals.interruptible():
+        signals.start_command()
+        try:
+            os.kill(os.getpid(), int(sys.argv[1]))
+        except BaseException:
+            pass
+        end_s = time.monotonic() + 60
+        while time.monotonic() < end_s:
+            pass
+
+run_program(lambda: command)
+"""
+
+
+def test_it_ends_soon_after_a_signal_whose_exception_is_swallowed() -> None:
+    done = shell('exec "$@"', [sys.executable, "-c", SWALLOWED, str(int(signal.SIGTERM))])
+    line = "interrupted by SIGTERM; unfinished files may be left\n"
+    assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, line)
 
 
 SIGNALLED_START = """

@@ -15,7 +15,8 @@ from generator.kube.credentials import load_kubeconfig
 from generator.kube.elector import Elector, LeaseDurations, LeaseName
 from generator.kube.transport import KubeTransport, Transport
 from runtime.retry import WaitContext
-from runtime.stop import Stop, stop_signals
+from runtime.signals import stop_signals
+from runtime.stop import Stop
 from tests.lab.wait import wait_until
 
 LEASE = "toponaut"

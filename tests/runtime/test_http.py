@@ -10,6 +10,7 @@ from http import HTTPStatus
 
 import pytest
 
+from runtime import http as pages
 from runtime.http import MAX_CONNECTIONS, MAX_REQUEST_BYTES, Page, PageServer, health_page
 from runtime.values import Address
 from topology.model.errors import ConfigError
@@ -75,12 +76,6 @@ def test_it_answers(server: PageServer, path: str, method: str, answer: tuple[in
     assert ask(server, path, method) == answer
 
 
-def test_it_answers_other_methods_with_the_status_of_the_program() -> None:
-    server = PageServer(LOCAL, {}, other_methods=HTTPStatus.NOT_IMPLEMENTED)
-    assert ask(server, "/ok", "POST")[0] == 501
-    server.stop()
-
-
 @pytest.mark.parametrize("name", ["Accept", "accept", "ACCEPT"])
 def test_it_passes_the_accept_header_to_the_page(server: PageServer, name: str) -> None:
     assert ask(server, "/accept", **{"X-Accept": "no", name: "text/plain;q=0.5"}) == (
@@ -137,6 +132,20 @@ def test_it_closes_the_oldest_of_too_many_silent_connections(server: PageServer)
         silent[-1].sendall(b"GET /ok HT")
         assert ask(server, "/ok") == (200, b"ok\n")
         assert silent[0].recv(1) == b""
+
+
+def test_it_closes_a_connection_whose_head_is_slow(
+    server: PageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "DEADLINE_S", 0.2)
+    with connect(server) as connection, contextlib.suppress(ConnectionError):
+        connection.settimeout(0.01)
+        while True:
+            connection.sendall(b"G")
+            with contextlib.suppress(TimeoutError):
+                assert connection.recv(1) == b""
+                break
+    assert ask(server, "/ok")[0] == 200
 
 
 def test_it_answers_while_others_are_silent_or_read_nothing(server: PageServer) -> None:

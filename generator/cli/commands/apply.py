@@ -27,7 +27,7 @@ from generator.reconcile.apply import ApplyResult, apply_plan
 from generator.reconcile.plan import Action, render_action
 from generator.reconcile.tree_decision import build_record, with_past_times
 from runtime.clock import utc_now
-from runtime.program import noting_interruption
+from runtime.signals import noting_interruption
 from topology.model.errors import ConfigError, KubeError, KubeForbidden, StoreError
 
 GOOD_STATES: Final = frozenset({OutputState.WRITTEN, OutputState.PENDING})

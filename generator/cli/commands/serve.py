@@ -12,7 +12,7 @@ from generator.server.settings import EndpointSettings, ServerSettings
 from runtime.listener import raise_descriptor_limit
 from runtime.logs import start_logging
 from runtime.memory import tune_for_server
-from runtime.stop import stop_signals
+from runtime.signals import stop_signals
 
 
 def run(

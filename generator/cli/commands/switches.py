@@ -29,7 +29,7 @@ from generator.switches.reports import build_reports, is_complete
 from generator.switches.targets import Target, TargetList
 from generator.switches.walk import SwitchWalk, WalkOutcome, walk_all, walk_switch
 from runtime.clock import utc_now
-from runtime.program import Interrupted, noting_interruption
+from runtime.signals import Interrupted, noting_interruption
 from topology.model.errors import ParseError, StoreError, TopologyError, show
 from topology.reports.neighbor_report import NeighborReport, render_report
 

@@ -26,7 +26,7 @@ from generator.cli.group.config_file import (
 )
 from generator.cli.options.value_types import InputFile
 from generator.cli.output import print_error
-from runtime.program import interruptible, start_command
+from runtime.signals import interruptible, start_command
 from topology.model.errors import (
     ConfigError,
     PlacementRequestError,
