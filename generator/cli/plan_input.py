@@ -18,8 +18,7 @@ from generator.objects.pods import Gang
 from generator.objects.tree_record import TreeRecord
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, parse_tree_spec
 from generator.objects.write_policy import WritePolicy
-from generator.outputs.hypernode import HyperNode, build_hypernode_tree
-from generator.publish.rendered import find_decided_tree
+from generator.outputs.hypernode import HyperNode
 from generator.publish.request import PublishRequest, build_request
 from generator.reconcile.desired import (
     compute_coverage,
@@ -29,13 +28,18 @@ from generator.reconcile.desired import (
 )
 from generator.reconcile.guard import PlanVerdict, hash_plan, judge_plan
 from generator.reconcile.plan import Action
-from generator.reconcile.previous_tree import select_decided
 from generator.reconcile.sweep_holds import find_sweep_holds
-from generator.reconcile.tree_decision import TreeDecision, build_decision
+from generator.reconcile.tree_decision import (
+    TreeDecision,
+    add_unplaced,
+    build_decision,
+    find_last_tree,
+)
 from generator.store.base import NO_VOLCANO, StoredHyperNodes, StoredRecord
 from generator.store.directory import REPORTS, DirectoryStore, read_hypernodes
 from runtime.clock import utc_now
 from topology.model.errors import KubeForbidden, KubeNotFound, ParseError
+from topology.model.tree import TopologyTree
 
 
 class Plan(NamedTuple):
@@ -64,7 +68,7 @@ class ObservedHyperNodes(NamedTuple):
     gangs: tuple[Gang, ...] = ()
     """The running gangs, as far as they are known."""
     record: TreeRecord | None = None
-    """The HyperNodes that were decided last."""
+    """The tree that was decided last."""
 
 
 def add_store_reports(
@@ -153,8 +157,7 @@ def build_plan(sources: Sources, observed: ObservedHyperNodes, *, policy: WriteP
     tree_spec, problems = parse_tree_spec(observed.fabric)
     if not tree_spec.has_hypernodes and not tree_spec.outputs:
         return _build_removal(observed, policy, problems)
-    decided = select_decided(observed.record, observed.hypernodes)
-    previous = build_hypernode_tree(decided).tree if decided else None
+    previous = find_last_tree(observed.record, observed.hypernodes)
     return plan_observation(read_observation(sources, previous=previous), observed, policy=policy)
 
 
@@ -167,22 +170,26 @@ def plan_observation(
     if not tree_spec.has_hypernodes:  # the plan differs from the last decision
         existing = find_decided(observed.record, read.observation.tree)
     planned = plan_tree_changes(read.observation, existing)
-    decision = build_decision(observed.record, planned.desired, budget=policy.budget, now=utc_now())
+    decision = build_decision(
+        observed.record,
+        planned.desired,
+        existing=find_last_tree(observed.record, existing),
+        budget=policy.budget,
+        now=utc_now(),
+    )
     coverage = compute_coverage(read.inputs.inventory, read.inputs.reports, read.observation.tree)
     verdict = judge_plan(
         planned.actions,
-        existing,
+        decision,
         budget=policy.budget,
         coverage=coverage,
         gangs=observed.gangs,
-        decision=decision,
     )
-    doubts = read.observation.doubts
-    sweep_holds = find_sweep_holds(doubts, planned.actions, existing, decision=decision)
+    sweep_holds = find_sweep_holds(read.observation.doubts, decision)
     verdict = replace(verdict, hold_reasons=(*verdict.hold_reasons, *sweep_holds))
     problems = (*read.problems, *observed.problems, *policy.problems, *planned.problems)
-    # Without a desired HyperNode the fabric is unknown; with conflicts, some were not written.
-    is_adoptable = bool(planned.desired) and (verdict.is_allowed or not planned.problems)
+    # Without a desired tree the fabric is unknown; with conflicts, some were not written.
+    is_adoptable = planned.desired is not None and (verdict.is_allowed or not planned.problems)
     is_decided = verdict.is_allowed or policy.is_approved(verdict.hash)
     request = _build_request(read, planned.desired if is_decided else None, tree_spec, observed)
     return Plan(
@@ -198,19 +205,18 @@ def plan_observation(
 
 def _build_request(
     read: LoadedObservation,
-    desired: tuple[HyperNode, ...] | None,
+    desired: TopologyTree | None,
     tree_spec: TreeSpec,
     observed: ObservedHyperNodes,
 ) -> PublishRequest | None:
     """Return what the other outputs should be: as decided now, or as decided before."""
-    record = TreeRecord(desired) if desired else observed.record
     inventory = read.inputs.inventory
-    tree = find_decided_tree(
-        record,
-        plane=tree_spec.planes.plane_name or "",
-        nodes=[node.name for node in inventory.nodes] if inventory else (),
-        unplaced=read.observation.tree.unplaced,
-    )
+    nodes = [node.name for node in inventory.nodes] if inventory else ()
+    tree = desired or (observed.record.tree if observed.record is not None else None)
+    if tree is not None and tree.domains:
+        tree = add_unplaced(tree, nodes=nodes, unplaced=read.observation.tree.unplaced)
+    else:
+        tree = None
     return build_request(tree, tree_spec, fabric=observed.fabric, gangs=observed.gangs)
 
 
@@ -220,7 +226,7 @@ def _build_removal(
     """Return the plan that removes all of our HyperNodes, because the Fabric object wants none."""
     planned = plan_removal(observed.hypernodes)
     counts = Counter(action.op for action in planned.actions)
-    decision = build_decision(observed.record, (), budget=policy.budget, now=utc_now())
+    decision = build_decision(observed.record, planned.desired, budget=policy.budget, now=utc_now())
     problems = (*observed.problems, *policy.problems, *spec_problems, *planned.problems)
     verdict = PlanVerdict(hash_plan(planned.actions), counts=counts)
     removed = build_request(None, DEFAULT_TREE_SPEC, fabric=observed.fabric)

@@ -1,9 +1,10 @@
-"""The TreeRecord object: the HyperNodes that were decided last, and what changed recently.
+"""The TreeRecord object: the tree that was decided last, and what changed recently.
 
-`treerecords.toponaut.io`, one per cluster, named `default`. It is written before the first
-HyperNode of a plan. So after any interruption the names of domains, the rest of the plan, and the
-nodes that left a domain within the last hour are known, to this process and to the next leader.
-The content is packed: base64 of compressed JSON, in parts that an API server stores.
+`treerecords.toponaut.io`, one per cluster, named `default`. It is written before the first object
+of any output. So after any interruption the names of domains, the rest of the plan, and the nodes
+that left a domain within the last hour are known, to this process and to the next leader. The
+content is packed: base64 of compressed JSON, in parts that an API server stores. The tree in it is
+the document that `toponaut tree -o json` prints; older records have HyperNodes instead.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ from generator.outputs.hypernode import (
     HyperNode,
     Member,
     MemberType,
+    build_hypernode_tree,
     lint_hypernodes,
+    render_hypernodes,
 )
 from topology.model.errors import ConfigError
+from topology.model.tree import DomainSpec, TopologyTree, build_tree, parse_tree, render_tree
 from topology.model.validation import describe_validation
 from topology.model.wire_model import WireModel
 from topology.reports.neighbor_report import API_VERSION, ReportMetadata
@@ -38,9 +42,11 @@ MAX_PARTS: Final = 20
 """1.3 MB, which is below etcd's limit. 100,000 nodes take 0.2 to 1 MB, by the form of their
 names."""
 _MAX_UNPACKED: Final = 32 << 20
-"""200,000 nodes in HyperNodes and 100,000 recent changes take 20 MiB."""
+"""200,000 nodes in a tree and 100,000 recent changes take 20 MiB."""
 _MAX_VALUES: Final = 2_000_000
 """In the unpacked JSON; each takes 80 bytes of memory while it is read. The same record has 1 M."""
+_MAX_TIERS: Final = 64
+"""Far above any fabric. A limit is needed because HyperNodes are padded on every tier."""
 _Natural = Annotated[int, Field(ge=0)]
 
 
@@ -54,18 +60,44 @@ class RecentChanges(NamedTuple):
 
 
 class TreeRecord(NamedTuple):
-    """The HyperNodes that were decided last, and the recent changes."""
+    """The tree that was decided last, and the recent changes."""
 
-    hypernodes: tuple[HyperNode, ...] | None
-    """As rendered; None if there are too many for one object."""
+    tree: TopologyTree | None
+    """As `strip_tree` returns it, empty if all outputs were removed; None if it is too large for
+    one object."""
     recent: RecentChanges = RecentChanges()
+
+
+EMPTY_TREE: Final = build_tree((), tiers=())
+
+
+def strip_tree(tree: TopologyTree) -> TopologyTree:
+    """Return what is decided of a tree: the domains with nodes, and their names, tiers and parents.
+
+    Switches, margins and unplaced nodes change without a change of any HyperNode or label.
+    Cost: O(n log n) in domains and nodes.
+    """
+    specs = [
+        DomainSpec(
+            name=domain.name,
+            tier=domain.tier,
+            parent=None if domain.parent is None else tree.domains[domain.parent].name,
+            nodes=domain.nodes,
+        )
+        for domain in tree.domains
+        if domain.start < domain.stop
+    ]
+    num_tiers = max((spec.tier for spec in specs), default=0)
+    return build_tree(specs, tiers=tree.tiers[:num_tiers], plane=tree.plane)
 
 
 class TreeRecordSpec(WireModel):
     """The packed record."""
 
-    hypernodes: Count = 0
-    """Number of HyperNodes; the printed column."""
+    hypernodes: Count | None = Field(default=None, exclude=True)
+    """Number of HyperNodes, in older records."""
+    domains: Count = 0
+    """Number of domains; the printed column."""
     moved_nodes: Count = 0
     """Number of nodes that left a domain recently."""
     content: Annotated[
@@ -85,7 +117,7 @@ class TreeRecordDocument(WireModel):
 
 
 class _HyperNodeRow(NamedTuple):
-    """One HyperNode in the content."""
+    """One HyperNode in the content of an older record."""
 
     name: str
     tier: _Natural
@@ -96,7 +128,9 @@ class _HyperNodeRow(NamedTuple):
 
 
 class _Content(WireModel):
-    hypernodes: list[_HyperNodeRow] | None
+    tree: dict[str, Any] | None = None
+    hypernodes: list[_HyperNodeRow] | None = None
+    """In older records, instead of the tree."""
     moved: dict[str, _Natural]
     deleted: list[tuple[_Natural, str, _Natural]]
 
@@ -104,19 +138,19 @@ class _Content(WireModel):
 def render_tree_record(record: TreeRecord) -> dict[str, Any]:
     """Return the object of a record; equal records give equal objects.
 
-    A record that is too large for one object is stored without its HyperNodes, and if that is not
+    A record that is too large for one object is stored without its tree, and if that is not
     enough, without the oldest changes.
     """
     content = _pack(record)
     if content is None:
-        record = record._replace(hypernodes=None)
+        record = record._replace(tree=None)
         content = _pack(record)
     while content is None:
         record = record._replace(recent=_keep_newer_half(record.recent))
         content = _pack(record)
     document = TreeRecordDocument(
         spec=TreeRecordSpec(
-            hypernodes=len(record.hypernodes or ()),
+            domains=len(record.tree.domains) if record.tree is not None else 0,
             moved_nodes=len(record.recent.moved),
             content=content,
         )
@@ -129,8 +163,8 @@ def parse_tree_record(document: object) -> TreeRecord:
     """Return the record of a decoded object.
 
     Raises:
-        ConfigError: another kind, version or name, a content that cannot be unpacked, or HyperNodes
-            that are no valid set, so that we did not decide them.
+        ConfigError: another kind, version or name, a content that cannot be unpacked, or a tree
+            without a valid set of HyperNodes, so that we did not decide it.
     """
     if not isinstance(document, Mapping):
         raise ConfigError(f"expected a {RECORD_KIND} object, got {type(document).__name__}")
@@ -153,10 +187,9 @@ def _keep_newer_half(recent: RecentChanges) -> RecentChanges:
 
 def _pack(record: TreeRecord) -> tuple[str, ...] | None:
     """Return the content of an object; None if it is too large for one."""
-    rows = None if record.hypernodes is None else list(map(_build_row, record.hypernodes))
     deleted = [(*key, at_s) for key, at_s in record.recent.deleted.items()]
     content = {
-        "hypernodes": rows,
+        "tree": None if record.tree is None else render_tree(record.tree),
         "moved": dict(record.recent.moved),
         "deleted": sorted(deleted),
     }
@@ -178,24 +211,36 @@ def _unpack(parts: tuple[str, ...]) -> TreeRecord:
     if not unpacker.eof or raw.count(b",") > _MAX_VALUES:
         raise ConfigError("spec.content: incomplete, or too large")
     content = _Content.model_validate_json(raw)
-    rows = content.hypernodes
-    hypernodes = None if rows is None else tuple(map(_build_hypernode, rows))
-    faults = lint_hypernodes(hypernodes or ())
+    deleted = {(tier, name): at_s for tier, name, at_s in content.deleted}
+    return TreeRecord(_parse_decided(content), RecentChanges(content.moved, deleted))
+
+
+def _parse_decided(content: _Content) -> TopologyTree | None:
+    """Return the tree of a content.
+
+    Raises:
+        ConfigError: Toponaut cannot have decided it: it is no tree, or Volcano would refuse it.
+    """
+    if content.hypernodes is not None:
+        hypernodes = tuple(map(_build_hypernode, content.hypernodes))
+        _refuse_faults(hypernodes)
+        return build_hypernode_tree(hypernodes).tree
+    if content.tree is None:
+        return None
+    try:
+        tree = strip_tree(parse_tree(content.tree))
+    except ConfigError as error:
+        raise ConfigError(f"spec.content: {error}") from error
+    if len(tree.tiers) > _MAX_TIERS:
+        raise ConfigError(f"spec.content: {len(tree.tiers)} tiers, at most {_MAX_TIERS}")
+    _refuse_faults(render_hypernodes(tree))
+    return tree
+
+
+def _refuse_faults(hypernodes: tuple[HyperNode, ...]) -> None:
+    faults = lint_hypernodes(hypernodes)
     if faults:
         raise ConfigError(f"spec.content: {faults[0]}")
-    deleted = {(tier, name): at_s for tier, name, at_s in content.deleted}
-    return TreeRecord(hypernodes, RecentChanges(content.moved, deleted))
-
-
-def _build_row(hypernode: HyperNode) -> _HyperNodeRow:
-    return _HyperNodeRow(
-        hypernode.name,
-        hypernode.tier,
-        hypernode.tier_name,
-        hypernode.is_padding,
-        list(hypernode.children),
-        list(hypernode.nodes),
-    )
 
 
 def _build_hypernode(row: _HyperNodeRow) -> HyperNode:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from generator.kube.owned_parts import render_part
@@ -15,14 +14,12 @@ from generator.objects.outputs import (
     OutputType,
     build_export_settings,
 )
-from generator.objects.tree_record import TreeRecord
 from generator.outputs.catalog import Export, wrap_text
-from generator.outputs.hypernode import build_hypernode_tree
 from generator.outputs.node_labels import build_tier_keys
 from generator.publish.export_check import render_checked_export
 from generator.publish.kinds import COMPAT_MANAGER, KINDS, name_manager
 from topology.model.errors import ConfigError, list_some, show
-from topology.model.tree import TopologyTree, Unplaced
+from topology.model.tree import TopologyTree
 
 _MAX_SHOWN: Final = 3
 UNDECIDED: Final = "no tree is decided yet"
@@ -58,27 +55,6 @@ class RenderedOutput(NamedTuple):
     """Why it cannot be rendered, or which names its consumer cannot hold; empty if all is well."""
     is_decided: bool = True
     """False while no tree is decided: what should exist is not known."""
-
-
-def find_decided_tree(
-    record: TreeRecord | None, *, plane: str, nodes: Iterable[str], unplaced: Sequence[Unplaced]
-) -> TopologyTree | None:
-    """Return the tree that was decided last; None if there is no decision.
-
-    Args:
-        record: the last decision.
-        plane: the plane of the tree.
-        nodes: all nodes of the cluster; those without a place are in the tree as unplaced.
-        unplaced: why nodes have no place, from the last observation.
-    """
-    if record is None or not record.hypernodes:
-        return None
-    tree = build_hypernode_tree(record.hypernodes, plane=plane).tree
-    placed = set(tree.nodes)
-    why = {row.node: row for row in unplaced}
-    missing = sorted({*nodes, *why} - placed)
-    rows = tuple(why.get(node, Unplaced(node, "not in the tree yet")) for node in missing)
-    return replace(tree, unplaced=rows)
 
 
 def render_outputs(

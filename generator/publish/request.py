@@ -42,7 +42,7 @@ def build_request(
     """Return what the outputs should be; None while it is unknown which outputs are wanted.
 
     Args:
-        tree: the tree that was decided last, as `find_decided_tree` returns it.
+        tree: the tree that was decided last, as `add_unplaced` returns it.
         spec: which outputs are wanted.
         fabric: the Fabric object, whose status lists the outputs of earlier rounds.
         gangs: those that run.

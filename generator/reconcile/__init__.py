@@ -5,9 +5,7 @@
 - `node_moves`: the order in which nodes move between leaves. Pure.
 - `conflicts`: names, children and nodes that foreign HyperNodes share with ours. Pure.
 - `guard`: whether a plan may be written, or is held for an approval. Pure.
-- `previous_tree`: the tree whose names are carried over.
-- `tree_decision`: what is decided before HyperNodes are written, and what it charges. Pure.
-- `node_domains`: the domains of each node, before and after a plan. Pure.
+- `tree_decision`: the tree that was decided last, and the step from it. Pure.
 - `gang_splits`: domains that a plan would split under a running gang. Pure.
 - `debounce`: how long a plan waits before it is written. Pure.
 - `apply`: runs the actions of a plan in order, up to the first failure.

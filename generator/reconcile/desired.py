@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from generator.objects.inventory import Inventory
-from generator.objects.tree_record import TreeRecord
+from generator.objects.tree_record import EMPTY_TREE, TreeRecord, strip_tree
 from generator.observe.observation import Observation
 from generator.outputs.hypernode import HyperNode, lint_hypernodes, render_hypernodes
 from generator.outputs.object_names import is_object_name
@@ -62,8 +62,9 @@ class PlannedChanges(NamedTuple):
     """In their order."""
     problems: tuple[ParseError, ...] = ()
     """What stops or limits the plan."""
-    desired: tuple[HyperNode, ...] = ()
-    """The HyperNodes of the tree, without regard to conflicts; empty if the fabric is unknown."""
+    desired: TopologyTree | None = None
+    """The tree without regard to conflicts, as `strip_tree` returns it; None if the fabric is
+    unknown."""
 
 
 def plan_tree_changes(observation: Observation, observed: Sequence[HyperNode]) -> PlannedChanges:
@@ -79,15 +80,17 @@ def plan_tree_changes(observation: Observation, observed: Sequence[HyperNode]) -
     if unknown and (num_ours or observation.plan_stops):
         return _keep_unchanged(unknown, num_ours)
     left_out = [node for node in observation.tree.nodes if not is_object_name(node)]
-    desired = render_hypernodes(without_nodes(observation.tree, left_out))
-    faults = lint_hypernodes(desired)
+    desired = strip_tree(without_nodes(observation.tree, left_out))
+    hypernodes = render_hypernodes(desired)
+    faults = lint_hypernodes(hypernodes)
     if faults:
         return _keep_unchanged(f"Volcano would refuse them: {faults[0]}", num_ours)
-    if left_out and not desired:
+    if left_out and not hypernodes:
         return _keep_unchanged(_describe_left_out(left_out), num_ours)
     problems = [_build_problem(_describe_left_out(left_out))] if left_out else []
-    problems += describe_conflicts(desired, observed)
-    return PlannedChanges(plan_changes(desired, observed), tuple(problems), desired)
+    problems += describe_conflicts(hypernodes, observed)
+    actions = plan_changes(hypernodes, observed)
+    return PlannedChanges(actions, tuple(problems), desired if hypernodes else None)
 
 
 def _keep_unchanged(reason: str, num_ours: int) -> PlannedChanges:
@@ -109,16 +112,17 @@ def find_decided(record: TreeRecord | None, tree: TopologyTree) -> tuple[HyperNo
     """Return the HyperNodes that count as existing where none are written.
 
     A plan then differs from the last decision, and not from what is in the cluster. A record
-    without HyperNodes is of a tree that is too large for one object: then the new tree counts.
+    without a tree is of one that is too large for one object: then the new tree counts.
     """
     if record is None:
         return ()
-    return record.hypernodes if record.hypernodes is not None else tuple(render_hypernodes(tree))
+    return render_hypernodes(record.tree or strip_tree(tree))
 
 
 def plan_removal(observed: Sequence[HyperNode]) -> PlannedChanges:
     """Return the actions that remove all of our HyperNodes: `outputs` of the Fabric is empty."""
-    return PlannedChanges(plan_changes((), observed), describe_conflicts((), observed))
+    problems = describe_conflicts((), observed)
+    return PlannedChanges(plan_changes((), observed), problems, EMPTY_TREE)
 
 
 def describe_conflicts(

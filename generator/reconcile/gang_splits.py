@@ -7,13 +7,13 @@ by another tree than the rest of the gang.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 from generator.objects.pods import Gang
-from generator.outputs.hypernode import HyperNode
-from generator.reconcile.node_domains import NodeDomains
+from generator.reconcile.tree_decision import find_node_domains
 from topology.model.ids import natural_key
+from topology.model.tree import TopologyTree
 
 _NO_TIER: Final = 1 << 31
 """Above every tier."""
@@ -29,12 +29,7 @@ class GangSplit(NamedTuple):
 
 
 def find_splits(
-    gangs: Iterable[Gang],
-    *,
-    before: Mapping[str, HyperNode],
-    domains: NodeDomains,
-    after: Mapping[str, HyperNode],
-    domains_after: NodeDomains,
+    gangs: Collection[Gang], before: TopologyTree, after: TopologyTree
 ) -> Iterator[GangSplit]:
     """Yield the domains that a plan would split: per gang the lowest one, then the first by name.
 
@@ -43,23 +38,26 @@ def find_splits(
 
     Args:
         gangs: running gangs.
-        before: our HyperNodes by name, as observed.
-        domains: the domains of each node before the plan.
-        after: our HyperNodes by name after the plan.
-        domains_after: the domains of each node after the plan.
+        before: the tree that was decided last.
+        after: the tree of the plan.
     """
+    if not gangs:
+        return
+    domains, domains_after = find_node_domains(before), find_node_domains(after)
+    tiers_before = {domain.name: domain.tier for domain in before.domains}
+    tiers_after = {domain.name: domain.tier for domain in after.domains}
     for gang in sorted(gangs):
         shared: dict[str, list[str]] = {}
         for node in gang.nodes:
             for domain in domains.get(node, ()):
                 shared.setdefault(domain, []).append(node)
-        for name in sorted(shared, key=lambda domain: (before[domain].tier, natural_key(domain))):
+        for name in sorted(shared, key=lambda domain: (tiers_before[domain], natural_key(domain))):
             nodes = shared[name]
             common = frozenset.intersection(
                 *(domains_after.get(node, frozenset()) for node in nodes)
             )
-            tiers = [after[domain].tier for domain in common]
-            is_whole = name in common or min(tiers, default=_NO_TIER) <= before[name].tier
+            tiers = [tiers_after[domain] for domain in common]
+            is_whole = name in common or min(tiers, default=_NO_TIER) <= tiers_before[name]
             if len(nodes) > 1 and not is_whole:
                 yield GangSplit(gang.name, name, len(nodes))
                 break

@@ -26,19 +26,13 @@ from typing import Final, NamedTuple
 from generator.objects.allowance import compute_allowance
 from generator.objects.fabric import ChangeBudget
 from generator.objects.pods import Gang
-from generator.objects.tree_record import RecentChanges
-from generator.outputs.hypernode import HyperNode, render_manifest
+from generator.outputs.hypernode import render_manifest
 from generator.reconcile.gang_splits import GangSplit, find_splits
-from generator.reconcile.node_domains import (
-    NodeDomains,
-    find_domain_chains,
-    find_node_domains,
-    simulate_plan,
-)
 from generator.reconcile.plan import Action, Op
-from generator.reconcile.tree_decision import TreeDecision
+from generator.reconcile.tree_decision import TreeDecision, find_node_domains
 from topology.model.errors import list_some, show
 from topology.model.ids import natural_key
+from topology.model.tree import TopologyTree
 
 QUORUM_PERCENT: Final = 50
 """Share of the listed nodes that must be known before the first HyperNodes are written. Later
@@ -128,58 +122,40 @@ class PlanVerdict:
 
 def judge_plan(
     actions: Sequence[Action],
-    observed: Iterable[HyperNode],
+    decision: TreeDecision,
     *,
     budget: ChangeBudget,
     coverage: Coverage,
     gangs: Collection[Gang] = (),
-    decision: TreeDecision | None = None,
 ) -> PlanVerdict:
     """Return the verdict on a plan: its effect, and the reasons to hold it.
 
-    The state after the whole plan counts, not its steps. A HyperNode that keeps its name but
-    moves to another tier is not a loss, and neither is padding. An empty plan is always allowed.
+    The tree after the whole plan counts, not its steps. A domain that keeps its name but moves to
+    another tier is not a loss. An empty plan is always allowed.
     Cost: O(nodes times tiers), as each node is looked up in each domain above it.
 
     Args:
         actions: the plan.
-        observed: the HyperNodes that exist, foreign ones included.
+        decision: the step of the plan, from the tree that was decided last.
         budget: how much may change without an approval.
         coverage: how many of the listed nodes are known.
         gangs: running gangs.
-        decision: the step from the last decision to the desired HyperNodes; None: the observed
-            HyperNodes were decided, and nothing changed recently.
     """
     counts = Counter(action.op for action in actions)
-    if decision is not None and decision.is_restoration:
+    if decision.is_restoration:
         return PlanVerdict(hash_plan(actions), counts=counts)
-    before, after = find_states(actions, observed, decision)
-    domains, domains_after = find_node_domains(before), find_node_domains(after)
-    moved = tuple(sorted(_find_moved(before, domains_after), key=natural_key))
+    before, after = decision.last, decision.desired
+    moved = _find_moved(before, after)
     deleted = _find_deleted(before, after)
     holds: list[HoldReason] = []
-    if actions and not before and not coverage.is_quorate:
+    if actions and not before.domains and not coverage.is_quorate:
         holds.append(_build_quorum_hold(coverage))
-    if before:
-        recent = RecentChanges() if decision is None else decision.recent
-        holds += _check_node_budget(moved, recent.moved, num_nodes=len(domains), budget=budget)
-        holds += _check_domain_budget(before, deleted, recent.deleted, budget=budget)
-        splits = find_splits(
-            gangs, before=before, domains=domains, after=after, domains_after=domains_after
-        )
-        holds += _check_gang_splits(tuple(splits))
+    if before.domains:
+        recent = decision.recent
+        holds += _check_node_budget(moved, recent.moved, len(before.nodes), budget)
+        holds += _check_domain_budget(before, deleted, recent.deleted, budget)
+        holds += _check_gang_splits(tuple(find_splits(gangs, before, after)))
     return PlanVerdict(hash_plan(actions), tuple(holds), moved, deleted, counts)
-
-
-def find_states(
-    actions: Iterable[Action], observed: Iterable[HyperNode], decision: TreeDecision | None
-) -> tuple[Mapping[str, HyperNode], Mapping[str, HyperNode]]:
-    """Return our HyperNodes by name, before and after what a plan decides."""
-    if decision is not None and decision.last is not None:
-        before = {hypernode.name: hypernode for hypernode in decision.last}
-        return before, {hypernode.name: hypernode for hypernode in decision.desired}
-    before = {hypernode.name: hypernode for hypernode in observed if hypernode.is_ours}
-    return before, simulate_plan(before, actions)
 
 
 def hash_plan(actions: Iterable[Action]) -> str:
@@ -192,24 +168,22 @@ def hash_plan(actions: Iterable[Action]) -> str:
     return digest.hexdigest()[:_HASH_DIGITS]
 
 
-def _find_moved(before: Mapping[str, HyperNode], after: NodeDomains) -> set[str]:
-    """Return the nodes that are no longer in each domain above their leaf.
-
-    Of two leaves that list a node, one may lose it: a node has one place.
-    """
-    chains = find_domain_chains(before)
-    return {
+def _find_moved(before: TopologyTree, after: TopologyTree) -> tuple[str, ...]:
+    """Return the nodes that are no longer in each domain above them, in natural order."""
+    domains = find_node_domains(after)
+    moved = (
         node
-        for node, domains in chains.items()
-        if not any(domain <= after.get(node, frozenset()) for domain in domains)
-    }
+        for node, names in find_node_domains(before).items()
+        if not names <= domains.get(node, frozenset())
+    )
+    return tuple(sorted(moved, key=natural_key))
 
 
-def _find_deleted(
-    before: Mapping[str, HyperNode], after: Mapping[str, HyperNode]
-) -> tuple[tuple[int, str], ...]:
-    rows = (before[name] for name in before.keys() - after.keys())
-    return tuple(sorted((row.tier, row.name) for row in rows if not row.is_padding))
+def _find_deleted(before: TopologyTree, after: TopologyTree) -> tuple[tuple[int, str], ...]:
+    kept = {domain.name for domain in after.domains}
+    return tuple(
+        sorted((domain.tier, domain.name) for domain in before.domains if domain.name not in kept)
+    )
 
 
 def _build_quorum_hold(coverage: Coverage) -> HoldReason:
@@ -221,7 +195,7 @@ def _build_quorum_hold(coverage: Coverage) -> HoldReason:
 
 
 def _check_node_budget(
-    moved: Sequence[str], recent: Collection[str], *, num_nodes: int, budget: ChangeBudget
+    moved: Sequence[str], recent: Collection[str], num_nodes: int, budget: ChangeBudget
 ) -> Iterator[HoldReason]:
     allowed = compute_allowance(
         num_nodes, budget.nodes_percent, always_allowed=ALWAYS_ALLOWED_NODES
@@ -238,13 +212,12 @@ def _check_node_budget(
 
 
 def _check_domain_budget(
-    before: Mapping[str, HyperNode],
+    before: TopologyTree,
     deleted: Sequence[tuple[int, str]],
     recent: Collection[tuple[int, str]],
-    *,
     budget: ChangeBudget,
 ) -> Iterator[HoldReason]:
-    sizes = Counter(hypernode.tier for hypernode in before.values() if not hypernode.is_padding)
+    sizes = Counter(domain.tier for domain in before.domains)
     for tier in sorted({tier for tier, _ in deleted}):
         names = sorted((name for on, name in deleted if on == tier), key=natural_key)
         num_earlier = sum(on == tier for on, _ in set(recent).difference(deleted))

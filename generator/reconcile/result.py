@@ -32,6 +32,9 @@ class RoundOutcome:
     """Grows with each new tree; 0 before the first."""
     tree: TopologyTree | None = None
     """The tree of this round; None while the fabric is unknown."""
+    decided: TopologyTree | None = None
+    """The tree that was decided last, before this round; without a record, that of our HyperNodes.
+    None without both."""
     snapshot: Snapshot | None = None
     """The snapshot that answers placement queries."""
     num_reports: int = 0

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from generator.ingest.inputs import DoubtKind, SweepDoubt
-from generator.outputs.hypernode import HyperNode
-from generator.reconcile.guard import HoldKind, HoldReason, find_states
-from generator.reconcile.node_domains import NodeDomains, find_node_domains
-from generator.reconcile.plan import Action
-from generator.reconcile.tree_decision import TreeDecision
+from generator.reconcile.guard import HoldKind, HoldReason
+from generator.reconcile.tree_decision import NodeDomains, TreeDecision, find_node_domains
 from topology.model.errors import list_some, show
 from topology.model.ids import natural_key, short_name
 
@@ -18,11 +15,7 @@ _MAX_SHOWN: Final = 5
 
 
 def find_sweep_holds(
-    doubts: Sequence[SweepDoubt],
-    actions: Sequence[Action],
-    observed: Iterable[HyperNode],
-    *,
-    decision: TreeDecision | None = None,
+    doubts: Sequence[SweepDoubt], decision: TreeDecision
 ) -> tuple[HoldReason, ...]:
     """Return a reason to hold the plan for each doubt that it depends on.
 
@@ -32,14 +25,11 @@ def find_sweep_holds(
 
     Args:
         doubts: what speaks against the sweeps that the plan follows from.
-        actions: the plan.
-        observed: the HyperNodes that exist.
-        decision: the step from the last decision, as for `judge_plan`.
+        decision: the step of the plan, from the tree that was decided last.
     """
-    if not (doubts and actions):
+    if not doubts or decision.is_restoration:
         return ()
-    before, after = find_states(actions, observed, decision)
-    domains, domains_after = find_node_domains(before), find_node_domains(after)
+    domains, domains_after = find_node_domains(decision.last), find_node_domains(decision.desired)
     changed = [
         node
         for node in domains.keys() | domains_after.keys()

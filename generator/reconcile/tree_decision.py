@@ -1,7 +1,7 @@
-"""What is decided before HyperNodes are written: the tree to write, and what it charges. Pure.
+"""The tree that was decided last, and the step from it to the desired one. Pure.
 
-The change budget judges how the desired HyperNodes differ from those that were decided last, not
-from those that exist. So completing a plan that was interrupted, or undoing an edit by hand, is
+The change budget judges how the desired tree differs from the one that was decided last, not from
+the HyperNodes that exist. So completing a plan that was interrupted, or undoing an edit by hand, is
 free. The changes of the last hour (`windowSeconds` of the budget) count with those of a new plan,
 so that many small plans cannot do what one plan may not.
 """
@@ -9,12 +9,14 @@ so that many small plans cannot do what one plan may not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, TypeVar
 
 from generator.objects.fabric import ChangeBudget
-from generator.objects.tree_record import RecentChanges, TreeRecord
-from generator.outputs.hypernode import HyperNode
+from generator.objects.tree_record import EMPTY_TREE, RecentChanges, TreeRecord
+from generator.outputs.hypernode import HyperNode, build_hypernode_tree
+from topology.model.tree import TopologyTree, Unplaced
 
 MAX_RECENT: Final = 100_000
 """Most nodes, and most domains, that are remembered; the oldest changes are dropped. A budget that
@@ -24,45 +26,118 @@ CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 KeyT = TypeVar("KeyT")
 
 
-class TreeDecision(NamedTuple):
-    """The step from the HyperNodes that were decided last to the desired ones."""
+def find_last_tree(record: TreeRecord | None, observed: Iterable[HyperNode]) -> TopologyTree | None:
+    """Return the tree that was decided last; without a record, that of our HyperNodes.
 
-    last: tuple[HyperNode, ...] | None
-    """None if no decision is recorded; then the HyperNodes that exist count."""
-    desired: tuple[HyperNode, ...]
+    None if there are neither.
+    """
+    if record is not None and record.tree is not None:
+        return record.tree if record.tree.domains else None
+    ours = [hypernode for hypernode in observed if hypernode.is_ours]
+    return build_hypernode_tree(ours).tree if ours else None
+
+
+class PreviousTree:
+    """Finds the tree whose names are carried over; an unchanged one is the identical object.
+
+    Names come from decided trees only: when lost data comes back, the result must be the
+    HyperNodes that exist.
+    """
+
+    def __init__(self) -> None:
+        """Start without a tree."""
+        self._source: tuple[TreeRecord | None, Sequence[HyperNode]] | None = None
+        self._tree: TopologyTree | None = None
+
+    def find(
+        self,
+        record: TreeRecord | None,
+        observed: Sequence[HyperNode],
+        *,
+        desired: TopologyTree | None = None,
+        tree: TopologyTree | None = None,
+    ) -> TopologyTree | None:
+        """Return the tree that was decided last, as `find_last_tree` does.
+
+        Args:
+            record: the last decision.
+            observed: the HyperNodes that exist.
+            desired: of the last plan of this process.
+            tree: the tree that it was made from. If this plan was decided, it is the previous
+                tree itself, with its switches.
+        """
+        is_recorded = record is not None and record.tree is not None
+        source = (record, () if is_recorded else observed)
+        if source != self._source:
+            self._source = source
+            last = find_last_tree(record, observed)
+            if last is not None and last == desired:
+                last = tree
+            self._tree = self._tree if last == self._tree else last
+        return self._tree
+
+
+NodeDomains = Mapping[str, frozenset[str]]
+"""By node name the names of all domains that contain the node."""
+
+
+def find_node_domains(tree: TopologyTree) -> NodeDomains:
+    """Return by node the names of all domains that contain it. Cost: O(nodes times tiers)."""
+    found: dict[str, frozenset[str]] = {}
+    names_above: list[frozenset[str]] = [frozenset()] * len(tree.domains)
+    for index in reversed(range(len(tree.domains))):
+        domain = tree.domains[index]
+        above = frozenset() if domain.parent is None else names_above[domain.parent]
+        names_above[index] = above | {domain.name}
+        found.update(dict.fromkeys(domain.nodes, names_above[index]))
+    return found
+
+
+class TreeDecision(NamedTuple):
+    """The step from the tree that was decided last to the desired one."""
+
+    last: TopologyTree
+    """Without a record, that of our HyperNodes; empty without both."""
+    desired: TopologyTree
+    """As `strip_tree` returns it."""
     recent: RecentChanges = RecentChanges()
     """Within the window of the budget."""
+    is_recorded: bool = True
+    """Whether the last tree is from a record."""
 
     @property
     def is_restoration(self) -> bool:
         """Whether nothing new is decided: the plan writes what was decided before."""
-        return self.last == self.desired
+        return self.is_recorded and self.last == self.desired
 
 
 def build_decision(
     record: TreeRecord | None,
-    desired: Sequence[HyperNode],
+    desired: TopologyTree | None,
     *,
+    existing: TopologyTree | None = None,
     budget: ChangeBudget,
     now: datetime,
 ) -> TreeDecision:
-    """Return the step from the record to the desired HyperNodes.
+    """Return the step from the record to the desired tree.
 
     Args:
         record: the last decision; None without one.
-        desired: as rendered, without regard to conflicts with foreign HyperNodes.
+        desired: as `strip_tree` returns it; None while it is unknown: the last one stays.
+        existing: the tree of our HyperNodes, which counts if no tree is recorded.
         budget: its window says how long a change counts.
         now: with a time zone.
     """
-    if record is None:
-        return TreeDecision(None, tuple(desired))
-    if not budget.window_seconds:
-        return TreeDecision(record.hypernodes, tuple(desired))
-    start_s = now.timestamp() - budget.window_seconds
-    recent = RecentChanges(
-        _select_since(record.recent.moved, start_s), _select_since(record.recent.deleted, start_s)
-    )
-    return TreeDecision(record.hypernodes, tuple(desired), recent)
+    recorded = None if record is None else record.tree
+    last = recorded or existing or EMPTY_TREE
+    recent = RecentChanges()
+    if record is not None and budget.window_seconds:
+        start_s = now.timestamp() - budget.window_seconds
+        recent = RecentChanges(
+            _select_since(record.recent.moved, start_s),
+            _select_since(record.recent.deleted, start_s),
+        )
+    return TreeDecision(last, desired or last, recent, is_recorded=recorded is not None)
 
 
 def build_record(
@@ -86,6 +161,23 @@ def build_record(
         _keep_newest({**decision.recent.deleted, **dict.fromkeys(deleted, now_s)}),
     )
     return TreeRecord(decision.desired, recent)
+
+
+def add_unplaced(
+    tree: TopologyTree, *, nodes: Iterable[str], unplaced: Sequence[Unplaced]
+) -> TopologyTree:
+    """Return a decided tree with every other node of the cluster as unplaced.
+
+    Args:
+        tree: that was decided.
+        nodes: of the cluster.
+        unplaced: those of the tree of this round, with their reasons.
+    """
+    placed = set(tree.nodes)
+    why = {row.node: row for row in unplaced}
+    missing = sorted({*nodes, *why} - placed)
+    rows = tuple(why.get(node, Unplaced(node, "not in the tree yet")) for node in missing)
+    return replace(tree, unplaced=rows)
 
 
 def with_past_times(record: TreeRecord, now: datetime) -> TreeRecord | None:

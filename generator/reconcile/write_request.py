@@ -14,6 +14,7 @@ from generator.reconcile.desired import PlannedChanges
 from generator.reconcile.guard import Coverage
 from generator.reconcile.plan import Action
 from topology.model.errors import ParseError
+from topology.model.tree import TopologyTree
 
 _MAX_SHOWN: Final = 3
 
@@ -43,6 +44,8 @@ class WriteRequest(NamedTuple):
     coverage: Coverage = Coverage()
     record: TreeRecord | None = None
     """The last decision."""
+    existing: TopologyTree | None = None
+    """The tree of our HyperNodes; it counts if no tree is recorded."""
     is_removal: bool = False
     """Whether all HyperNodes are removed because the Fabric object says so: a person decided."""
     is_decision_only: bool = False

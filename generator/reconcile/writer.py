@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from generator.objects.tree_record import TreeRecord
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, UnknownSetting, parse_tree_spec
 from generator.objects.write_policy import WritePolicy, parse_write_policy
-from generator.outputs.hypernode import HyperNode
+from generator.outputs.hypernode import HyperNode, render_hypernodes
 from generator.reconcile.apply import ApplyResult, apply_plan, compute_retry_s
 from generator.reconcile.conditions import (
     ConditionChange,
@@ -201,7 +201,11 @@ class HyperNodeWriter:
 
     def _build_decision(self, request: WriteRequest) -> TreeDecision:
         return build_decision(
-            request.record, request.planned.desired, budget=self.policy.budget, now=self._now()
+            request.record,
+            request.planned.desired,
+            existing=request.existing,
+            budget=self.policy.budget,
+            now=self._now(),
         )
 
     def _redate(self, record: TreeRecord | None) -> None:
@@ -217,15 +221,12 @@ class HyperNodeWriter:
             return PlanVerdict(hash_plan(request.actions), counts=counts)
         verdict = judge_plan(
             request.actions,
-            request.observed,
+            decision,
             budget=self.policy.budget,
             coverage=request.coverage,
             gangs=request.gangs,
-            decision=decision,
         )
-        sweep_holds = find_sweep_holds(
-            request.doubts, request.actions, request.observed, decision=decision
-        )
+        sweep_holds = find_sweep_holds(request.doubts, decision)
         return replace(verdict, hold_reasons=(*verdict.hold_reasons, *sweep_holds))
 
     def _record_in_sync(self, request: WriteRequest) -> None:
@@ -241,14 +242,13 @@ class HyperNodeWriter:
         self._dry_run_log.update({})
 
     def _adopt(self, request: WriteRequest, decision: TreeDecision) -> None:
-        """Record the desired HyperNodes as decided if they exist already, as after an upgrade.
+        """Record the desired tree as decided if its HyperNodes exist already, as after an upgrade.
 
         With conflicts, some of them do not exist, and their changes count as of any plan.
         """
-        is_known = decision.is_restoration or (
-            request.record is not None and request.record.hypernodes is None
-        )
-        if is_known or not self.is_writing:
+        is_too_large = request.record is not None and request.record.tree is None
+        is_unknown = request.planned.desired is None
+        if decision.is_restoration or is_too_large or is_unknown or not self.is_writing:
             return
         verdict = self._judge(request, decision) if request.conflicts else PlanVerdict("")
         if verdict.is_allowed:
@@ -362,12 +362,12 @@ class HyperNodeWriter:
 
     def _restore_last(self, request: WriteRequest) -> float | None:
         """Undo edits of the last decided HyperNodes while another plan waits or is held."""
-        last = request.record.hypernodes if request.record is not None else None
-        if not last or not self.is_writing:
+        last = request.record.tree if request.record is not None else None
+        if last is None or not last.domains or not self.is_writing:
             return None
         key = (request.record, request.observed)
         if self._last_restoration is None or self._last_restoration[0] != key:
-            self._last_restoration = key, plan_changes(last, request.observed)
+            self._last_restoration = key, plan_changes(render_hypernodes(last), request.observed)
         actions = self._last_restoration[1]
         return self._restore(request, actions) if actions else None
 

@@ -45,10 +45,10 @@ from generator.reconcile.desired import (
     plan_tree_changes,
 )
 from generator.reconcile.guard import Coverage
-from generator.reconcile.previous_tree import PreviousTree
 from generator.reconcile.result import OnRound, RoundOutcome
 from generator.reconcile.status import FabricStatusWriter, RoundSummary, StatusUpdate
 from generator.reconcile.sweepers import SweepElection
+from generator.reconcile.tree_decision import PreviousTree
 from generator.reconcile.write_request import WriteRequest, WriteSettings
 from generator.reconcile.writer import HyperNodeWriter
 from generator.server.cluster_state import ClusterState, read_cluster_state
@@ -221,7 +221,7 @@ class ReconcileLoop:
         return self._previous.find(
             state.record.record,
             state.hypernodes.hypernodes,
-            planned=planned[1] if planned is not None else None,
+            desired=planned[1].desired if planned is not None else None,
             tree=observation.tree if observation is not None else None,
         )
 
@@ -289,6 +289,7 @@ class ReconcileLoop:
             observed,
             coverage,
             record,
+            None if is_decision_only else self._find_previous(state),
             is_decision_only=is_decision_only,
             gangs=gangs,
             doubts=doubts,
@@ -387,6 +388,7 @@ class ReconcileLoop:
             self._config.writing.clock() - started_s,
             generation=status.generation,
             tree=summary.tree,
+            decided=self._find_previous(state),
             snapshot=self._snapshot,
             num_reports=len(state.reports.reports),
             num_refused_reports=len(state.reports.problems),

@@ -15,9 +15,9 @@ from generator.objects.tree_record import TreeRecord
 from generator.objects.tree_spec import TreeSpec
 from generator.observe.observation import Observation
 from generator.publish.outcome import OutputsOutcome
-from generator.publish.rendered import find_decided_tree
 from generator.publish.request import Publisher, build_request
 from generator.reconcile.status import OutputSummary
+from generator.reconcile.tree_decision import add_unplaced
 from topology.model.tree import TopologyTree
 
 
@@ -68,20 +68,19 @@ class OutputRound:
         return self._publisher.update(request)
 
     def _find_tree(self, inputs: OutputInputs) -> TopologyTree | None:
-        """Return the decided tree; it is built again only if the decision or the nodes changed."""
+        """Return the tree that was decided last; None if nothing is decided.
+
+        It is built again only if the decision or the nodes changed.
+        """
         record, observation = inputs.record, inputs.observation
         nodes = tuple(node.name for node in inputs.inventory.nodes) if inputs.inventory else ()
         unplaced = () if observation is None else observation.tree.unplaced
-        hypernodes = None if record is None else record.hypernodes
-        key = (hypernodes, nodes, unplaced)
+        tree = None if record is None else record.tree
+        if tree is None or not tree.domains:
+            return None
+        key = (tree, nodes, unplaced)
         if self._decided is None or self._decided[0] != key:
-            tree = find_decided_tree(
-                record,
-                plane=inputs.spec.planes.plane_name or "",
-                nodes=nodes,
-                unplaced=unplaced,
-            )
-            self._decided = key, tree
+            self._decided = key, add_unplaced(tree, nodes=nodes, unplaced=unplaced)
         return self._decided[1]
 
 

@@ -16,7 +16,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from generator.objects.pods import BoundPod
-from generator.outputs.hypernode import build_hypernode_tree
+from generator.objects.tree_record import EMPTY_TREE
 from generator.placement.cluster.snapshot import Snapshot
 from generator.reconcile.result import RoundOutcome
 from generator.web.change_view import HeldChange, Past, build_change_view
@@ -124,8 +124,7 @@ class LiveDocument:
     def _find_held(self, outcome: RoundOutcome) -> HeldChange | None:
         if outcome.held is None or outcome.tree is None:
             return None
-        ours = [row for row in outcome.observed_hypernodes if row.is_ours]
-        before = build_hypernode_tree(ours, plane=outcome.tree.plane).tree
+        before = outcome.decided or EMPTY_TREE
         command = f"{self._sources.approve_command} {outcome.held.hash}"
         return HeldChange(outcome.held, before, outcome.tree, command)
 

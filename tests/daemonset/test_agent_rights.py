@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from generator.kube.resources import FABRICS, HYPERNODES, NODES, RECORDS, REPORTS
-from generator.objects.tree_record import TreeRecord, render_tree_record
+from generator.objects.tree_record import EMPTY_TREE, TreeRecord, render_tree_record
 from tests.daemonset.callers import (
     MERGE,
     Caller,
@@ -344,7 +344,7 @@ def test_it_writes_no_label_no_hypernode_and_no_fabric(placed: Placed) -> None:
         placed.agent.ask("DELETE", REPORTS.path(placed.name)),
         placed.agent.ask("DELETE", REPORTS.path()),
         placed.agent.ask("DELETE", RECORDS.path("default")),
-        placed.agent.apply(RECORDS.path("default"), render_tree_record(TreeRecord(()))),
+        placed.agent.apply(RECORDS.path("default"), render_tree_record(TreeRecord(EMPTY_TREE))),
         placed.agent.apply(
             HYPERNODES.path("leaf-1"),
             {"apiVersion": HYPERNODES.api_version, "kind": HYPERNODES.kind, "spec": {"tier": 1}},

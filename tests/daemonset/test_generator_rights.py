@@ -18,7 +18,7 @@ from generator.kube.resources import (
     REPORTS,
     RESERVATIONS,
 )
-from generator.objects.tree_record import RecentChanges, TreeRecord, render_tree_record
+from generator.objects.tree_record import EMPTY_TREE, RecentChanges, TreeRecord, render_tree_record
 from tests.daemonset.callers import APPLY, MERGE, Caller, make_node, named, on_node
 from tests.daemonset.tools import NAMESPACE
 from tests.kube.examples import made
@@ -323,7 +323,8 @@ def test_it_has_what_its_work_needs(generator: Caller) -> None:
 def test_it_writes_the_record_of_the_tree_and_cannot_delete_it(generator: Caller) -> None:
     path = RECORDS.path("default")
     records = [
-        render_tree_record(TreeRecord((), RecentChanges({f"n{num}": num}))) for num in (1, 2)
+        render_tree_record(TreeRecord(EMPTY_TREE, RecentChanges({f"n{num}": num})))
+        for num in (1, 2)
     ]
     for record in records:
         assert generator.apply(path, record).status in (200, 201)

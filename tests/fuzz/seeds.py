@@ -9,7 +9,6 @@ from typing import Final
 
 from generator.cli.request_input import load_request
 from generator.objects.tree_record import RecentChanges, TreeRecord, render_tree_record
-from generator.outputs.hypernode import HyperNode, Member, MemberType
 from generator.rpc.messages.requests import encode_request
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.repository import ROOT
@@ -192,13 +191,11 @@ def traces() -> Iterator[bytes]:
 
 
 def tree_records() -> Iterator[bytes]:
-    """Yield a record of decided HyperNodes, and one without them."""
-    leaves = (
-        HyperNode("leaf-1", 1, "leaf", (Member(MemberType.NODE, "a"),)),
-        HyperNode("pod", 2, "pod", (Member(MemberType.HYPERNODE, "leaf-1"),)),
-    )
+    """Yield a record of a decided tree, and one without a tree."""
+    domains = (DomainSpec("leaf-1", 1, "pod", ("a",)), DomainSpec("pod", 2, None))
+    tree = build_tree(domains, tiers=("leaf", "pod"))
     recent = RecentChanges({"a": 1_780_000_000}, {(1, "leaf-2"): 1_780_000_000})
-    yield json.dumps(render_tree_record(TreeRecord(leaves, recent))).encode()
+    yield json.dumps(render_tree_record(TreeRecord(tree, recent))).encode()
     yield json.dumps(render_tree_record(TreeRecord(None))).encode()
 
 

@@ -9,6 +9,7 @@ from generator.kube.resources import FABRICS, RECORDS, REPORTS, RESERVATIONS, Re
 from generator.objects.fabric import parse_fabric_document
 from generator.objects.reservation import parse_reservation
 from generator.objects.tree_record import (
+    EMPTY_TREE,
     RecentChanges,
     TreeRecord,
     parse_tree_record,
@@ -106,7 +107,7 @@ RESERVATION: Final[Mapping[str, Any]] = {
     "status": {"phase": "reserved", "epoch": 3, "expiresAt": NOW},
 }
 RECORD: Final[Mapping[str, Any]] = {
-    "spec": render_tree_record(TreeRecord((), RecentChanges({"node-1": 1})))["spec"]
+    "spec": render_tree_record(TreeRecord(EMPTY_TREE, RecentChanges({"node-1": 1})))["spec"]
 }
 EXAMPLES: Final[Mapping[Resource, Mapping[str, Any]]] = {
     REPORTS: REPORT,

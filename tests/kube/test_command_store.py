@@ -15,6 +15,7 @@ from generator.objects.tree_record import RECORD_NAME, TreeRecord
 from generator.outputs.hypernode import OWN_LABELS, HyperNode, Member, MemberType
 from generator.store.command_store import CommandStore
 from runtime.retry import WaitContext
+from tests.generator.reconcile.cluster import tree_of
 from tests.generator.scenes import PAIRS, Scene
 from tests.kube.conftest import connecting
 from tests.kube.followers import JITTER, HastyStop
@@ -69,10 +70,10 @@ def test_it_writes_nothing_once_another_program_has_decided(
 ) -> None:
     first, second = open_store(), open_store()
     first.read_record()
-    first.write_record(TreeRecord((LEAF,)))
+    first.write_record(TreeRecord(tree_of([LEAF])))
     first.put(LEAF)
     second.read_record()
-    second.write_record(TreeRecord((MORE,)))
+    second.write_record(TreeRecord(tree_of([MORE])))
     second.put(MORE)
     with pytest.raises(KubeConflict, match="another program has decided"):
         first.put(LEAF)

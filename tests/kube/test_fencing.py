@@ -17,6 +17,7 @@ from generator.outputs.hypernode import OWN_LABELS, HyperNode, Member, MemberTyp
 from generator.store.cluster import ClusterStore
 from generator.store.followed_cluster import FollowedCluster
 from runtime.retry import WaitContext
+from tests.generator.reconcile.cluster import tree_of
 from tests.kube.conftest import WRITER
 from tests.kube.followers import JITTER, HastyStop
 from tests.kube.proxy import Fault, FaultProxy
@@ -127,15 +128,15 @@ def test_two_programs_do_not_decide_from_one_record(
     for number in range(2):
         assert first.read_record() == second.read_record()
         moved = RecentChanges({f"n{number}": number})
-        first.write_record(TreeRecord((LEAF,), moved))
+        first.write_record(TreeRecord(tree_of([LEAF]), moved))
         with pytest.raises(KubeConflict, match="another program decided"):
-            second.write_record(TreeRecord((MORE,)))
-        assert first.read_record().record == TreeRecord((LEAF,), moved)
+            second.write_record(TreeRecord(tree_of([MORE])))
+        assert first.read_record().record == TreeRecord(tree_of([LEAF]), moved)
     second.read_record()
-    assert second.write_record(TreeRecord((MORE,))).is_changed
-    assert not second.write_record(TreeRecord((MORE,))).is_changed
+    assert second.write_record(TreeRecord(tree_of([MORE]))).is_changed
+    assert not second.write_record(TreeRecord(tree_of([MORE]))).is_changed
     found = volcano.expect("GET", RECORDS.path(RECORD_NAME))
-    assert parse_tree_record(found) == TreeRecord((MORE,))
+    assert parse_tree_record(found) == TreeRecord(tree_of([MORE]))
 
 
 @pytest.mark.usefixtures("no_record")
@@ -143,19 +144,19 @@ def test_a_follower_that_lags_behind_decides_nothing(through: KubeTransport) -> 
     """A new leader may not know yet what the last one decided a moment ago."""
     pace = WaitContext(HastyStop(), monotonic, JITTER)
     leader = ClusterStore(through, pace=pace)
-    leader.write_record(TreeRecord((LEAF,)))
+    leader.write_record(TreeRecord(tree_of([LEAF])))
     with FollowedCluster(through, pace=pace, on_change=lambda: None) as follower:
         wait_until(lambda: not follower.is_synced, deadline_s=30, what="a synced follower")
         stale = follower.read_record()
-        assert stale.record == TreeRecord((LEAF,))
+        assert stale.record == TreeRecord(tree_of([LEAF]))
         leader.read_record()
-        leader.write_record(TreeRecord((MORE,), RecentChanges({"n1": 1})))
+        leader.write_record(TreeRecord(tree_of([MORE]), RecentChanges({"n1": 1})))
         with pytest.raises(KubeConflict, match="another program decided"):
-            follower.write_record(TreeRecord((MORE,)))
+            follower.write_record(TreeRecord(tree_of([MORE])))
         wait_until(
             lambda: follower.read_record().record == stale.record,
             deadline_s=30,
             what="the decision of the leader",
         )
-        assert follower.write_record(TreeRecord((LEAF,)))
-        assert follower.write_record(TreeRecord((MORE,))), "its own write is known at once"
+        assert follower.write_record(TreeRecord(tree_of([LEAF])))
+        assert follower.write_record(TreeRecord(tree_of([MORE]))), "its own write is known at once"

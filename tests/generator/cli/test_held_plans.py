@@ -205,6 +205,6 @@ def test_a_record_of_a_clock_that_was_ahead_does_not_hold_plans_until_then(store
     assert "and 2 left one in the last 3600 s" in store.run("apply").err
     after = store.place.read_record().record
     assert after is not None
-    assert after.hypernodes == record.hypernodes
+    assert after.tree == record.tree
     assert after.recent.moved.keys() == {"gone-1", "gone-2"}
     assert max(after.recent.moved.values()) <= utc_now().timestamp()

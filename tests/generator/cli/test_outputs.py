@@ -54,7 +54,8 @@ def test_apply_without_hypernodes_records_the_decision_alone(store: Path) -> Non
     opened = DirectoryStore(store)
     record = opened.read_record().record
     assert record is not None
-    assert record.hypernodes
+    assert record.tree is not None
+    assert record.tree.nodes
     assert opened.read_hypernodes().hypernodes == ()
     before = (store / "outputs/labels/labels.yaml").read_text()
     lost = next(iter((store / "neighborreports").iterdir()))

@@ -2,16 +2,11 @@
 
 import json
 
-import pytest
-
 from generator.objects.outputs import Output, OutputType
-from generator.objects.tree_record import TreeRecord
-from generator.outputs.hypernode import render_hypernodes
 from generator.outputs.node_labels import LabelFamily
 from generator.publish.kinds import COMPAT_MANAGER, KINDS, NAMESPACED, name_manager
 from generator.publish.rendered import (
     build_removal,
-    find_decided_tree,
     list_tier_keys,
     render_outputs,
 )
@@ -29,19 +24,7 @@ TREE = build_tree(
 EVERY = tuple(Output(type=kind) for kind in KINDS)
 
 
-def test_the_decided_tree_has_every_node_of_the_cluster() -> None:
-    record = TreeRecord(tuple(render_hypernodes(TREE)))
-    found = find_decided_tree(
-        record, plane="compute", nodes=("a", "b", "c", "new"), unplaced=TREE.unplaced
-    )
-    assert found is not None
-    assert (found.nodes, found.tiers) == (TREE.nodes, TREE.tiers)
-    assert found.unplaced == (*TREE.unplaced, Unplaced("new", "not in the tree yet"))
-
-
-@pytest.mark.parametrize("record", [None, TreeRecord(None), TreeRecord(())])
-def test_without_a_decision_nothing_is_known(record: TreeRecord | None) -> None:
-    assert find_decided_tree(record, plane="compute", nodes=("a",), unplaced=()) is None
+def test_without_a_decision_nothing_is_known() -> None:
     (row, *_) = render_outputs(None, EVERY, namespace="ns")
     assert (row.sets, row.is_decided) == ((), False)
 

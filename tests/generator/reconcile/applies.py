@@ -9,12 +9,17 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple, cast
 
 from generator.objects.fabric import ChangeBudget
-from generator.objects.tree_record import TreeRecord, parse_tree_record, render_tree_record
+from generator.objects.tree_record import (
+    TreeRecord,
+    parse_tree_record,
+    render_tree_record,
+    strip_tree,
+)
 from generator.objects.write_policy import WritePolicy
 from generator.outputs.hypernode import HyperNode, render_hypernodes
 from generator.reconcile.desired import PlannedChanges
 from generator.reconcile.plan import plan_changes
-from generator.reconcile.previous_tree import PreviousTree
+from generator.reconcile.tree_decision import find_last_tree
 from generator.reconcile.write_request import WriteRequest, WriteSettings
 from generator.reconcile.writer import HyperNodeWriter
 from generator.store.base import ServedStore
@@ -83,9 +88,9 @@ class FusedStore:
         self.num_left = None
 
     @property
-    def decided(self) -> tuple[HyperNode, ...] | None:
-        """The HyperNodes that were decided last."""
-        return parse_tree_record(self.record).hypernodes
+    def decided(self) -> TopologyTree | None:
+        """The tree that was decided last."""
+        return parse_tree_record(self.record).tree
 
     def put(self, hypernode: HyperNode) -> bool:
         self._count()
@@ -121,13 +126,15 @@ def apply_once(store: FusedStore, step: Step) -> None:
     """Apply one step in a new process."""
     record = parse_tree_record(store.record) if store.record is not None else None
     observed = tuple(store.cluster.state.values())
-    desired = render_hypernodes(step.cabling.name(PreviousTree().find(record, observed)))
-    planned = PlannedChanges(plan_changes(desired, observed), (), desired)
+    existing = find_last_tree(record, observed)
+    desired = strip_tree(step.cabling.name(existing))
+    actions = plan_changes(render_hypernodes(desired), observed)
+    planned = PlannedChanges(actions, (), desired)
     writer = HyperNodeWriter(cast("ServedStore", store), now=lambda: NOON, settings=WriteSettings())
     writer.policy = ANYTHING
     with store.fused(step.num_writes):
         try:
-            writer.write(WriteRequest(planned, observed, record=record))
+            writer.write(WriteRequest(planned, observed, record=record, existing=existing))
         except StoreError:
             assert step.num_writes == 0
 

@@ -3,9 +3,16 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from generator.outputs.hypernode import PLACEHOLDER, HyperNode, Member, MemberType
+from generator.outputs.hypernode import (
+    PLACEHOLDER,
+    HyperNode,
+    Member,
+    MemberType,
+    build_hypernode_tree,
+)
 from generator.reconcile.plan import Action
 from topology.model.errors import StoreError
+from topology.model.tree import TopologyTree
 
 
 class FakeCluster:
@@ -87,3 +94,8 @@ def hypernode(name: str, tier: int, *members: str) -> HyperNode:
             for member in sorted(members)
         ),
     )
+
+
+def tree_of(hypernodes: Iterable[HyperNode]) -> TopologyTree:
+    """Return the tree of our HyperNodes among these."""
+    return build_hypernode_tree(found for found in hypernodes if found.is_ours).tree

@@ -19,13 +19,17 @@ from generator.reconcile.conditions import (
 )
 from generator.reconcile.guard import Coverage, PlanVerdict, judge_plan
 from generator.reconcile.plan import plan_changes
-from tests.generator.reconcile.cluster import hypernode
+from generator.reconcile.tree_decision import TreeDecision
+from tests.generator.reconcile.cluster import hypernode, tree_of
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 BEFORE = [hypernode("a", 1, "n1", "n2"), hypernode("b", 1, "n3", "n4", "n5")]
 HELD = judge_plan(
-    plan_changes(BEFORE[:1], BEFORE), BEFORE, budget=ChangeBudget(), coverage=Coverage()
+    plan_changes(BEFORE[:1], BEFORE),
+    TreeDecision(tree_of(BEFORE), tree_of(BEFORE[:1])),
+    budget=ChangeBudget(),
+    coverage=Coverage(),
 )
 WELL = (build_ready(), build_change_blocked(None), build_degraded((), num_problems=0))
 

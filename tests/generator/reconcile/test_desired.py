@@ -22,14 +22,16 @@ def observed(tree: TopologyTree) -> tuple[HyperNode, ...]:
 def test_a_node_with_more_than_63_characters_is_a_member() -> None:
     planned = plan_tree_changes(Observation(build(a=(LONG, "n1")), ()), ())
     assert planned.problems == ()
-    assert planned.desired[0].nodes == (LONG, "n1")
+    assert planned.desired is not None
+    assert planned.desired.nodes == (LONG, "n1")
 
 
 def test_a_host_that_is_no_node_is_left_out_with_its_domain_and_named() -> None:
     planned = plan_tree_changes(Observation(build(a=("Rack_1,A",), b=("n1",)), ()), ())
     (problem,) = planned.problems
     assert "no node can have such a name: Rack_1,A" in problem.problem
-    assert [row.name for row in planned.desired] == ["b", "spine-1"]
+    assert planned.desired is not None
+    assert [row.name for row in planned.desired.domains] == ["b", "spine-1"]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +45,7 @@ def test_a_host_that_is_no_node_is_left_out_with_its_domain_and_named() -> None:
 )
 def test_what_gives_no_valid_set_changes_nothing(tree: TopologyTree, said: str) -> None:
     planned = plan_tree_changes(Observation(tree, ()), observed(build(b=("n1",))))
-    assert (planned.actions, planned.desired) == ((), ())
+    assert (planned.actions, planned.desired) == ((), None)
     (problem,) = planned.problems
     assert said in problem.problem
     assert "2 HyperNodes stay unchanged" in problem.problem

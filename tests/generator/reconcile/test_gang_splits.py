@@ -9,7 +9,8 @@ from generator.objects.pods import Gang
 from generator.outputs.hypernode import HyperNode
 from generator.reconcile.guard import Coverage, HoldKind, PlanVerdict, judge_plan
 from generator.reconcile.plan import plan_changes
-from tests.generator.reconcile.cluster import hypernode
+from generator.reconcile.tree_decision import TreeDecision
+from tests.generator.reconcile.cluster import hypernode, tree_of
 
 ANYTHING = ChangeBudget(nodes_percent=100, domains_percent=100)
 BEFORE = [
@@ -23,7 +24,8 @@ BEFORE = [
 
 def verdict(desired: list[HyperNode], *gangs: Gang) -> PlanVerdict:
     actions = plan_changes(desired, BEFORE)
-    return judge_plan(actions, BEFORE, budget=ANYTHING, coverage=Coverage(), gangs=gangs)
+    decision = TreeDecision(tree_of(BEFORE), tree_of(desired))
+    return judge_plan(actions, decision, budget=ANYTHING, coverage=Coverage(), gangs=gangs)
 
 
 def gang(*nodes: str, name: str = "train/llm") -> Gang:

@@ -18,7 +18,8 @@ from generator.reconcile.guard import (
     judge_plan,
 )
 from generator.reconcile.plan import Op, plan_changes
-from tests.generator.reconcile.cluster import hypernode
+from generator.reconcile.tree_decision import TreeDecision
+from tests.generator.reconcile.cluster import hypernode, tree_of
 from tests.generator.reconcile.forests import forests
 
 NONE_HOLD: list[HoldKind] = []
@@ -57,7 +58,7 @@ def verdict(
 ) -> PlanVerdict:
     return judge_plan(
         plan_changes(desired, observed),
-        observed,
+        TreeDecision(tree_of(observed), tree_of(desired)),
         budget=budget or ChangeBudget(),
         coverage=coverage or Coverage(),
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from generator.ingest.inputs import DoubtKind, SweepDoubt
+from generator.objects.tree_record import EMPTY_TREE
 from generator.outputs.hypernode import HyperNode
 from generator.reconcile.guard import HoldKind
-from generator.reconcile.plan import plan_changes
 from generator.reconcile.sweep_holds import find_sweep_holds
-from tests.generator.reconcile.cluster import hypernode
+from generator.reconcile.tree_decision import TreeDecision
+from tests.generator.reconcile.cluster import hypernode, tree_of
 
 
 def leaf(name: str, *nodes: str) -> HyperNode:
@@ -50,17 +51,15 @@ def doubt(kind: DoubtKind, *nodes: str) -> SweepDoubt:
 def test_it_judges_a_plan_that(
     after: tuple[HyperNode, ...], given: SweepDoubt, kinds: list[str]
 ) -> None:
-    holds = find_sweep_holds([given], plan_changes(after, BEFORE), BEFORE)
+    holds = find_sweep_holds([given], TreeDecision(tree_of(BEFORE), tree_of(after)))
     assert [hold.kind.value for hold in holds] == kinds
     assert all(hold.message.startswith("why; the plan would move n") for hold in holds)
 
 
 def test_it_holds_the_first_plan_only_if_sweeps_disagree() -> None:
-    actions = plan_changes(BEFORE, ())
     doubts = [doubt(DoubtKind.SWEEP_UNCONFIRMED), doubt(DoubtKind.SWEEPS_DISAGREE, "n1")]
-    assert [hold.kind for hold in find_sweep_holds(doubts, actions, ())] == [
-        HoldKind.SWEEPS_DISAGREE
-    ]
+    holds = find_sweep_holds(doubts, TreeDecision(EMPTY_TREE, tree_of(BEFORE)))
+    assert [hold.kind for hold in holds] == [HoldKind.SWEEPS_DISAGREE]
 
 
 def test_every_doubt_has_a_hold() -> None:

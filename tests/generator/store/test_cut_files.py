@@ -16,6 +16,7 @@ from generator.outputs.hypernode.model import build_unreadable
 from generator.store.base import StoredHyperNodes
 from generator.store.directory import DirectoryStore, read_hypernodes, read_reports
 from generator.store.object_files import list_files
+from tests.generator.reconcile.cluster import tree_of
 from tests.generator.store.test_directory import report
 from topology.model.errors import CutInput, StoreError
 from topology.reports.neighbor_report import render_report
@@ -138,7 +139,7 @@ def test_no_object_counts_as_absent_while_its_file(
     store.put(OWN)
     store.write_report(report("n1"))
     store.write_fabric(with_approval(None, "0" * 16))
-    store.write_record(TreeRecord((OWN,)))
+    store.write_record(TreeRecord(tree_of([OWN])))
     for folder in (store.hypernodes, store.reports, store.fabrics, store.records):
         (file,) = list_files(folder)
         damage(file)
