@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,21 +19,20 @@ from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, parse_tree_
 from generator.objects.write_policy import WritePolicy
 from generator.outputs.hypernode import HyperNode
 from generator.publish.request import PublishRequest, build_request
+from generator.reconcile.decided_tree import (
+    TreeStep,
+    add_unplaced,
+    build_step,
+    find_last_tree,
+)
 from generator.reconcile.desired import (
     compute_coverage,
     find_decided,
     plan_removal,
     plan_tree_changes,
 )
-from generator.reconcile.guard import PlanVerdict, hash_plan, judge_plan
+from generator.reconcile.guard import PlanEvidence, PlanVerdict, hash_plan, judge_plan
 from generator.reconcile.plan import Action
-from generator.reconcile.sweep_holds import find_sweep_holds
-from generator.reconcile.tree_decision import (
-    TreeDecision,
-    add_unplaced,
-    build_decision,
-    find_last_tree,
-)
 from generator.store.base import NO_VOLCANO, StoredHyperNodes, StoredRecord
 from generator.store.directory import REPORTS, DirectoryStore, read_hypernodes
 from runtime.clock import utc_now
@@ -48,7 +46,7 @@ class Plan(NamedTuple):
     actions: tuple[Action, ...]
     problems: tuple[ParseError, ...]
     verdict: PlanVerdict
-    decision: TreeDecision
+    decision: TreeStep
     """The step from the last decision, which is recorded before the first action."""
     is_adoptable: bool = True
     """Whether the step may be recorded although it needs no action."""
@@ -170,7 +168,7 @@ def plan_observation(
     if not tree_spec.has_hypernodes:  # the plan differs from the last decision
         existing = find_decided(observed.record, read.observation.tree)
     planned = plan_tree_changes(read.observation, existing)
-    decision = build_decision(
+    decision = build_step(
         observed.record,
         planned.desired,
         existing=find_last_tree(observed.record, existing),
@@ -182,11 +180,8 @@ def plan_observation(
         planned.actions,
         decision,
         budget=policy.budget,
-        coverage=coverage,
-        gangs=observed.gangs,
+        evidence=PlanEvidence(coverage, observed.gangs, read.observation.doubts),
     )
-    sweep_holds = find_sweep_holds(read.observation.doubts, decision)
-    verdict = replace(verdict, hold_reasons=(*verdict.hold_reasons, *sweep_holds))
     problems = (*read.problems, *observed.problems, *policy.problems, *planned.problems)
     # Without a desired tree the fabric is unknown; with conflicts, some were not written.
     is_adoptable = planned.desired is not None and (verdict.is_allowed or not planned.problems)
@@ -226,7 +221,7 @@ def _build_removal(
     """Return the plan that removes all of our HyperNodes, because the Fabric object wants none."""
     planned = plan_removal(observed.hypernodes)
     counts = Counter(action.op for action in planned.actions)
-    decision = build_decision(observed.record, planned.desired, budget=policy.budget, now=utc_now())
+    decision = build_step(observed.record, planned.desired, budget=policy.budget, now=utc_now())
     problems = (*observed.problems, *policy.problems, *spec_problems, *planned.problems)
     verdict = PlanVerdict(hash_plan(planned.actions), counts=counts)
     removed = build_request(None, DEFAULT_TREE_SPEC, fabric=observed.fabric)

@@ -17,7 +17,7 @@ from generator.outputs.hypernode import HyperNode
 from generator.publish.folder import FolderPublisher
 from generator.publish.kinds import MANAGERS
 from generator.publish.request import Publisher
-from generator.reconcile.apply import HyperNodeStore
+from generator.reconcile.writer import HyperNodeStore
 from generator.store.base import StoredHyperNodes, StoredRecord
 from generator.store.directory import DirectoryStore
 from generator.store.folder_lock import FolderLock

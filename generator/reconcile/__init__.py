@@ -5,7 +5,7 @@
 - `node_moves`: the order in which nodes move between leaves. Pure.
 - `conflicts`: names, children and nodes that foreign HyperNodes share with ours. Pure.
 - `guard`: whether a plan may be written, or is held for an approval. Pure.
-- `tree_decision`: the tree that was decided last, and the step from it. Pure.
+- `decided_tree`: the tree that was decided last, and the step from it. Pure.
 - `gang_splits`: domains that a plan would split under a running gang. Pure.
 - `debounce`: how long a plan waits before it is written. Pure.
 - `apply`: runs the actions of a plan in order, up to the first failure.

@@ -5,7 +5,13 @@ a plan is held if it takes more nodes out of their domains, or deletes more doma
 than the budget allows. The first plan is held if too few nodes are known. Approvals are not
 handled here: the caller knows them.
 
-The changes that `tree_decision` remembers count with those of the plan. A plan that only writes
+A gang was placed by the domains that existed then. While it runs, a domain that contains two or
+more of its nodes is not split without an approval: pods of the gang that restart would be placed
+by another tree than the rest of the gang. Two sweeps that disagree hold what would change the
+domains of a node in question. A sweep that nobody confirms holds what takes a node out of a
+domain: it may add nodes.
+
+The changes that `decided_tree` remembers count with those of the plan. A plan that only writes
 what was decided before is always allowed: it completes a plan, or undoes an edit by hand.
 
 Budgets are percentages, and a percentage of a small cluster is less than one node. So two nodes
@@ -23,16 +29,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from generator.ingest.inputs import DoubtKind, SweepDoubt
 from generator.objects.allowance import compute_allowance
 from generator.objects.fabric import ChangeBudget
 from generator.objects.pods import Gang
 from generator.outputs.hypernode import render_manifest
-from generator.reconcile.gang_splits import GangSplit, find_splits
+from generator.reconcile.decided_tree import NodeDomains, TreeStep, find_node_domains
 from generator.reconcile.plan import Action, Op
-from generator.reconcile.tree_decision import TreeDecision, find_node_domains
 from topology.model.errors import list_some, show
-from topology.model.ids import natural_key
-from topology.model.tree import TopologyTree
+from topology.model.ids import natural_key, short_name
 
 QUORUM_PERCENT: Final = 50
 """Share of the listed nodes that must be known before the first HyperNodes are written. Later
@@ -44,6 +49,9 @@ _NEVER_HELD: Final = 100
 """A budget of 100 % holds nothing, although the changes of an hour may be more than all nodes."""
 _MAX_SHOWN: Final = 5
 _HASH_DIGITS: Final = 16
+_NO_TIER: Final = 1 << 31
+"""Above every tier."""
+_NOWHERE: Final[frozenset[str]] = frozenset()
 
 
 class HoldKind(StrEnum):
@@ -120,41 +128,47 @@ class PlanVerdict:
         return "; ".join(hold.message for hold in self.hold_reasons)
 
 
+class PlanEvidence(NamedTuple):
+    """What a plan is judged by, beside its trees."""
+
+    coverage: Coverage = Coverage()
+    gangs: Collection[Gang] = ()
+    """Those that run."""
+    doubts: Sequence[SweepDoubt] = ()
+    """What speaks against the sweeps that the plan follows from."""
+    holds: Sequence[HoldReason] = ()
+    """Reasons to hold any plan, as for taking over objects of others."""
+
+
 def judge_plan(
-    actions: Sequence[Action],
-    decision: TreeDecision,
-    *,
-    budget: ChangeBudget,
-    coverage: Coverage,
-    gangs: Collection[Gang] = (),
+    actions: Sequence[Action], step: TreeStep, *, budget: ChangeBudget, evidence: PlanEvidence
 ) -> PlanVerdict:
     """Return the verdict on a plan: its effect, and the reasons to hold it.
 
     The tree after the whole plan counts, not its steps. A domain that keeps its name but moves to
-    another tier is not a loss. An empty plan is always allowed.
+    another tier is not a loss. What was decided before is always allowed.
     Cost: O(nodes times tiers), as each node is looked up in each domain above it.
 
     Args:
         actions: the plan.
-        decision: the step of the plan, from the tree that was decided last.
+        step: from the tree that was decided last to the desired one.
         budget: how much may change without an approval.
-        coverage: how many of the listed nodes are known.
-        gangs: running gangs.
+        evidence: what else the plan is judged by.
     """
     counts = Counter(action.op for action in actions)
-    if decision.is_restoration:
-        return PlanVerdict(hash_plan(actions), counts=counts)
-    before, after = decision.last, decision.desired
+    if step.is_restoration:
+        return PlanVerdict(hash_plan(actions), tuple(evidence.holds), counts=counts)
+    before, after = find_node_domains(step.last), find_node_domains(step.desired)
     moved = _find_moved(before, after)
-    deleted = _find_deleted(before, after)
-    holds: list[HoldReason] = []
-    if actions and not before.domains and not coverage.is_quorate:
-        holds.append(_build_quorum_hold(coverage))
-    if before.domains:
-        recent = decision.recent
-        holds += _check_node_budget(moved, recent.moved, len(before.nodes), budget)
-        holds += _check_domain_budget(before, deleted, recent.deleted, budget)
-        holds += _check_gang_splits(tuple(find_splits(gangs, before, after)))
+    deleted = _find_deleted(step)
+    holds = [*evidence.holds]
+    if step.last.domains:
+        holds += _check_node_budget(moved, step.recent.moved, len(before), budget)
+        holds += _check_domain_budget(step, deleted, budget)
+        holds += _check_gang_splits(find_splits(evidence.gangs, step, before, after))
+    elif actions and not evidence.coverage.is_quorate:
+        holds.append(_build_quorum_hold(evidence.coverage))
+    holds += _check_doubts(evidence.doubts, before, after)
     return PlanVerdict(hash_plan(actions), tuple(holds), moved, deleted, counts)
 
 
@@ -168,22 +182,15 @@ def hash_plan(actions: Iterable[Action]) -> str:
     return digest.hexdigest()[:_HASH_DIGITS]
 
 
-def _find_moved(before: TopologyTree, after: TopologyTree) -> tuple[str, ...]:
+def _find_moved(before: NodeDomains, after: NodeDomains) -> tuple[str, ...]:
     """Return the nodes that are no longer in each domain above them, in natural order."""
-    domains = find_node_domains(after)
-    moved = (
-        node
-        for node, names in find_node_domains(before).items()
-        if not names <= domains.get(node, frozenset())
-    )
+    moved = (node for node, domains in before.items() if not domains <= after.get(node, _NOWHERE))
     return tuple(sorted(moved, key=natural_key))
 
 
-def _find_deleted(before: TopologyTree, after: TopologyTree) -> tuple[tuple[int, str], ...]:
-    kept = {domain.name for domain in after.domains}
-    return tuple(
-        sorted((domain.tier, domain.name) for domain in before.domains if domain.name not in kept)
-    )
+def _find_deleted(step: TreeStep) -> tuple[tuple[int, str], ...]:
+    kept = {domain.name for domain in step.desired.domains}
+    return tuple(sorted((row.tier, row.name) for row in step.last.domains if row.name not in kept))
 
 
 def _build_quorum_hold(coverage: Coverage) -> HoldReason:
@@ -212,15 +219,12 @@ def _check_node_budget(
 
 
 def _check_domain_budget(
-    before: TopologyTree,
-    deleted: Sequence[tuple[int, str]],
-    recent: Collection[tuple[int, str]],
-    budget: ChangeBudget,
+    step: TreeStep, deleted: Sequence[tuple[int, str]], budget: ChangeBudget
 ) -> Iterator[HoldReason]:
-    sizes = Counter(domain.tier for domain in before.domains)
+    sizes = Counter(domain.tier for domain in step.last.domains)
     for tier in sorted({tier for tier, _ in deleted}):
         names = sorted((name for on, name in deleted if on == tier), key=natural_key)
-        num_earlier = sum(on == tier for on, _ in set(recent).difference(deleted))
+        num_earlier = sum(on == tier for on, _ in set(step.recent.deleted).difference(deleted))
         allowed = compute_allowance(
             sizes[tier], budget.domains_percent, always_allowed=ALWAYS_ALLOWED_DOMAINS
         )
@@ -239,6 +243,42 @@ def _describe_earlier(num: int, what: str, budget: ChangeBudget) -> str:
     return f", and {num} {what} in the last {budget.window_seconds} s" if num else ""
 
 
+class GangSplit(NamedTuple):
+    """A domain whose nodes of one gang would no longer share a domain."""
+
+    gang: str
+    domain: str
+    num_nodes: int
+    """Nodes of the gang in the domain."""
+
+
+def find_splits(
+    gangs: Iterable[Gang], step: TreeStep, before: NodeDomains, after: NodeDomains
+) -> list[GangSplit]:
+    """Return the domains that a plan would split: per gang the lowest one, then the first by name.
+
+    A domain is not split if the gang's nodes in it share it afterwards, or share another domain
+    of the same tier or a lower one. Cost: O(nodes of gangs times tiers).
+    """
+    tiers_before = {domain.name: domain.tier for domain in step.last.domains}
+    tiers_after = {domain.name: domain.tier for domain in step.desired.domains}
+    splits = []
+    for gang in sorted(gangs):
+        shared: dict[str, list[str]] = {}
+        for node in gang.nodes:
+            for domain in before.get(node, ()):
+                shared.setdefault(domain, []).append(node)
+        for name in sorted(shared, key=lambda domain: (tiers_before[domain], natural_key(domain))):
+            nodes = shared[name]
+            common = frozenset.intersection(*(after.get(node, _NOWHERE) for node in nodes))
+            tiers = [tiers_after[domain] for domain in common]
+            is_whole = name in common or min(tiers, default=_NO_TIER) <= tiers_before[name]
+            if len(nodes) > 1 and not is_whole:
+                splits.append(GangSplit(gang.name, name, len(nodes)))
+                break
+    return splits
+
+
 def _check_gang_splits(splits: Sequence[GangSplit]) -> Iterator[HoldReason]:
     if splits:
         shown = [
@@ -250,3 +290,32 @@ def _check_gang_splits(splits: Sequence[GangSplit]) -> Iterator[HoldReason]:
             f"domains would be split under {len(splits)} running gangs: "
             f"{list_some(map(show, shown), _MAX_SHOWN)}",
         )
+
+
+def _check_doubts(
+    doubts: Sequence[SweepDoubt], before: NodeDomains, after: NodeDomains
+) -> Iterator[HoldReason]:
+    """Yield a reason to hold the plan for each doubt about a sweep that it depends on."""
+    if not doubts:
+        return
+    changed = [node for node in before.keys() | after.keys() if before.get(node) != after.get(node)]
+    for doubt in doubts:
+        nodes = _select_doubtful(doubt, changed, before, after)
+        if nodes:
+            shown = list_some(map(show, sorted(nodes, key=natural_key)), _MAX_SHOWN)
+            message = f"{doubt.message}; the plan would move {shown}"
+            yield HoldReason(HoldKind(doubt.kind.value), message)
+
+
+def _select_doubtful(
+    doubt: SweepDoubt, changed: Sequence[str], before: NodeDomains, after: NodeDomains
+) -> Sequence[str]:
+    """Return the nodes of a plan that a doubt is about."""
+    if doubt.kind is DoubtKind.SWEEP_UNCONFIRMED:
+        return [
+            node for node in changed if not before.get(node, _NOWHERE) <= after.get(node, _NOWHERE)
+        ]
+    if doubt.nodes is None:
+        return changed
+    names = {short_name(node) for node in doubt.nodes}
+    return [node for node in changed if short_name(node) in names]

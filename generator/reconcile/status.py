@@ -22,7 +22,7 @@ from generator.reconcile.conditions import (
     with_write_status,
 )
 from generator.reconcile.summary import parse_spec_generation, parse_tree_generation, summarise
-from generator.reconcile.writer import WriterState
+from generator.reconcile.writer import WriteOutcome
 from generator.store.base import FabricRead, ServedStore
 from topology.model.errors import KubeError, ParseError, StoreError
 from topology.model.facts import Finding, FindingKind, Severity
@@ -102,14 +102,14 @@ class FabricStatusWriter:
         """
         self._write(render_fabric(elected, self._fabric.document))
 
-    def update(self, summary: RoundSummary, writer: WriterState) -> StatusUpdate:
+    def update(self, summary: RoundSummary, written: WriteOutcome) -> StatusUpdate:
         """Write the status if this round changed it; return what it says now.
 
         A status that could not be read in this round is not written either.
         """
         if self._fabric.problems:
             return StatusUpdate()
-        update = self._build_update(summary, writer)
+        update = self._build_update(summary, written)
         try:
             if self._is_leader():
                 document = self._render_document(summary, update)
@@ -124,7 +124,7 @@ class FabricStatusWriter:
         self._store.write_status(document["status"])
         self._fabric = FabricRead(document)
 
-    def _build_update(self, summary: RoundSummary, writer: WriterState) -> StatusUpdate:
+    def _build_update(self, summary: RoundSummary, written: WriteOutcome) -> StatusUpdate:
         document, now = self._fabric.document, self._now()
         before = parse_write_status(document)
         if not self._is_leader():
@@ -141,15 +141,15 @@ class FabricStatusWriter:
             wrong_settings=summary.wrong_settings,
         )
         outputs = summary.outputs
-        written = () if outputs is None or outputs.condition is None else (outputs.condition,)
-        changes = (*writer.conditions, degraded, *written)
+        of_outputs = () if outputs is None or outputs.condition is None else (outputs.condition,)
+        changes = (*written.conditions, degraded, *of_outputs)
         if outputs is not None and outputs.condition is None:
             kept = [row for row in before.conditions if row.type is not _OUTPUTS_WRITTEN]
             before = before._replace(conditions=tuple(kept))
-        generation = self._find_generation(summary.tree, is_in_sync=writer.is_in_sync)
-        held = None if writer.is_judged else before.held
-        if writer.held is not None:
-            held = build_held_plan(writer.held, before=before.held, now=now)
+        generation = self._find_generation(summary.tree, is_in_sync=written.is_in_sync)
+        held = None if written.is_judged else before.held
+        if written.held is not None:
+            held = build_held_plan(written.held, before=before.held, now=now)
         return StatusUpdate(generation, merge_conditions(before.conditions, changes, now), held)
 
     def _find_generation(self, tree: TopologyTree | None, *, is_in_sync: bool) -> int:

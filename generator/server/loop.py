@@ -2,9 +2,9 @@
 
 One round reads, infers, publishes the snapshot, plans and applies. No data means unknown, never
 empty: without a usable tree nothing is published, planned or deleted. Unchanged facts are not
-inferred again, and unchanged objects are not written. `reconcile.writer` decides what is written
-and when; `reconcile.status` writes the Fabric object. A follower runs the same rounds, so that it
-answers from the same tree, but writes nothing.
+inferred again, and unchanged objects are not written. `reconcile.decision` decides what is
+written and when; `reconcile.status` writes the Fabric object. A follower runs the same rounds, so
+that it answers from the same tree, but writes nothing.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ from generator.outputs.hypernode import HyperNode
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.publish.outcome import OutputsOutcome
 from generator.publish.request import Publisher
+from generator.reconcile.conditions import build_ready, parse_write_status
+from generator.reconcile.decided_tree import PreviousTree
+from generator.reconcile.decision import NO_MEMORY, RoundState, decide
 from generator.reconcile.desired import (
     PlannedChanges,
     compute_coverage,
@@ -44,13 +47,13 @@ from generator.reconcile.desired import (
     plan_removal,
     plan_tree_changes,
 )
-from generator.reconcile.guard import Coverage
+from generator.reconcile.guard import Coverage, PlanEvidence
+from generator.reconcile.plan import plan_changes
 from generator.reconcile.result import OnRound, RoundOutcome
+from generator.reconcile.settings import FabricSettings, WriteSettings, read_settings
 from generator.reconcile.status import FabricStatusWriter, RoundSummary, StatusUpdate
 from generator.reconcile.sweepers import SweepElection
-from generator.reconcile.tree_decision import PreviousTree
-from generator.reconcile.write_request import WriteRequest, WriteSettings
-from generator.reconcile.writer import HyperNodeWriter
+from generator.reconcile.writer import WriteLog, WriteOutcome, carry_out
 from generator.server.cluster_state import ClusterState, read_cluster_state
 from generator.server.output_round import OutputInputs, OutputRound, summarise_outputs
 from generator.store.base import NO_VOLCANO, FabricRead, ServedStore
@@ -122,7 +125,9 @@ class ReconcileLoop:
             now=now,
             has_agent_tokens=store.has_agent_tokens,
         )
-        self._writer = HyperNodeWriter(store, now=now, settings=writing)
+        self._settings = FabricSettings()
+        self._memory = NO_MEMORY
+        self._write_log = WriteLog()
         self._observer = FabricObserver(config.known_switches)
         self._listeners = (RoundLog().on_round, *config.round_listeners)
         self._outputs = OutputRound(config.publisher)
@@ -135,8 +140,6 @@ class ReconcileLoop:
         """The requested form of the tree, with the options of the program."""
         self._last_plan: tuple[object, PlannedChanges] | None = None
         """The inputs of the last plan, and the plan."""
-        self._is_in_sync = False
-        """Whether the HyperNodes agree with the tree of this round."""
 
     def find_planes(self) -> PlaneSplit | None:
         """Return the cables of the last observation and their planes; None without one.
@@ -171,9 +174,10 @@ class ReconcileLoop:
             # Not every kind is listed yet (the reflectors log that): draw no conclusion.
             return None, RoundOutcome(self._config.writing.clock() - started_s, is_failed=True)
         fabric = self._status.read()
-        wrong_settings = self._writer.read_policy(fabric)
+        self._settings = read_settings(fabric, self._settings)
+        wrong_settings = self._settings.problems
         problems: list[ParseError] = []
-        spec = self._writer.tree_spec
+        spec = self._settings.tree_spec
         # Without the listed sweepers, an election could choose a node that is not among them.
         is_elected = self._election.read(fabric, spec.sweepers) and not spec.unknown
         if is_elected and self._config.writing.is_leader():
@@ -183,13 +187,16 @@ class ReconcileLoop:
         problems += [*state.reports.problems, *self._observer.problems, *state.hypernodes.problems]
         problems += state.record.problems
         problems += state.inventory.problems if state.inventory else ()
-        self._is_in_sync = False
-        wait_s, conflicts = self._publish_and_write(observation, state, fabric)
+        round_state, conflicts = self._build_round(observation, state)
+        written = self._write(round_state)
         if is_elected and self._config.writing.is_leader():
-            self._election.confirm(self._observer.used_sweeps, is_in_sync=self._is_in_sync)
-        published = self._publish_outputs(observation, state, fabric)
+            is_in_sync = round_state.planned is not None and written.is_in_sync
+            self._election.confirm(self._observer.used_sweeps, is_in_sync=is_in_sync)
+        published = self._publish_outputs(
+            observation, state, fabric, is_writing=round_state.is_writing
+        )
         findings = self._collect_findings(observation, state)
-        wait_s = min(filter(None, (wait_s, self._writer.last_result.retry_s)), default=None)
+        wait_s = written.wait_s
         if published is not None:
             wait_s = min(filter(None, (wait_s, published.retry_s)), default=None)
             findings = (*findings, *published.findings)
@@ -199,13 +206,13 @@ class ReconcileLoop:
         outputs = summarise_outputs(published)
         settings = tuple(map(str, wrong_settings))
         summary = RoundSummary(tree, findings, num_problems, settings, outputs)
-        status = self._status.update(summary, self._writer.state)
-        outcome = self._build_outcome(state, summary, status, started_s=started_s)
+        status = self._status.update(summary, written)
+        outcome = self._build_outcome(state, summary, status, written, started_s=started_s)
         problems += [*wrong_settings, *status.problems]
         return wait_s, replace(outcome, problems=tuple(problems), why_unknown=self._why_unknown())
 
     def _observe(self, state: ClusterState) -> Observation | None:
-        tree_spec = self._writer.tree_spec
+        tree_spec = self._settings.tree_spec
         if self._config.planes is not None:
             tree_spec = tree_spec.with_planes(self._config.planes)
         self._observer.update(
@@ -225,32 +232,81 @@ class ReconcileLoop:
             tree=observation.tree if observation is not None else None,
         )
 
-    def _publish_and_write(
-        self, observation: Observation | None, state: ClusterState, fabric: FabricRead
-    ) -> tuple[float | None, tuple[ParseError, ...]]:
-        """Publish the tree, and write the plan if it is allowed.
+    def _build_round(
+        self, observation: Observation | None, state: ClusterState
+    ) -> tuple[RoundState, tuple[ParseError, ...]]:
+        """Publish the tree; return what this round decides on, and the conflicts of its plan.
 
         A tree that follows from the default of an unknown setting is not published: no answer is
         better than places in a tree that nobody asked for.
-
-        Return the seconds until a retry, None if none is due, and the conflicts of the plan.
         """
-        spec = self._writer.tree_spec
-        if not spec.has_hypernodes and not spec.outputs:
-            if observation is not None and observation.tree.nodes:
-                self._publish_state(with_label_keys(observation.tree, fabric.document), state)
-            return self._remove_hypernodes(state)
-        if observation is None or not observation.tree.nodes:
-            self._writer.record_not_ready(
-                explain_unknown(observation, self._tree_spec.planes.plane_name)
-            )
-            return self._restore(state), ()
-        if not self._tree_spec.unknown:
-            self._publish_state(with_label_keys(observation.tree, fabric.document), state)
+        spec, observed = self._settings.tree_spec, state.hypernodes.hypernodes
+        round_state = self._begin_round(state)
+        is_unwanted = not spec.has_hypernodes and not spec.outputs
+        is_known = observation is not None and bool(observation.tree.nodes)
+        if observation is not None and is_known and (is_unwanted or not self._tree_spec.unknown):
+            self._publish_state(with_label_keys(observation.tree, self._settings.document), state)
+        if is_unwanted:
+            planned = plan_removal(observed)
+            return round_state._replace(planned=planned, is_removal=True), planned.problems
+        if observation is None or not is_known:
+            why = explain_unknown(observation, self._tree_spec.planes.plane_name)
+            return round_state._replace(not_ready=build_ready(reason="NoData", message=why)), ()
         if state.hypernodes.is_missing and spec.has_hypernodes:
-            self._writer.record_not_ready(NO_VOLCANO, reason="NotServed")
-            return None, ()
-        return self._write_hypernodes(observation, state)
+            not_ready = build_ready(reason="NotServed", message=NO_VOLCANO)
+            return round_state._replace(not_ready=not_ready), ()
+        return self._plan_round(round_state, observation, state)
+
+    def _begin_round(self, state: ClusterState) -> RoundState:
+        """Return what a round decides on before anything is planned."""
+        writing, settings = self._config.writing, self._settings
+        is_served = settings.tree_spec.has_hypernodes and not state.hypernodes.is_missing
+        return RoundState(
+            None,
+            self._config.now(),
+            state.hypernodes.hypernodes,
+            state.record.record,
+            policy=settings.policy,
+            held=parse_write_status(settings.document).held,
+            is_restorable=is_served,
+            is_leader=writing.is_leader(),
+            is_dry_run=writing.is_dry_run,
+            pace=writing.debounce,
+            now_s=writing.clock(),
+        )
+
+    def _plan_round(
+        self, round_state: RoundState, observation: Observation, state: ClusterState
+    ) -> tuple[RoundState, tuple[ParseError, ...]]:
+        """Return what a round decides on, with the plan towards the observed tree."""
+        observed = state.hypernodes.hypernodes
+        existing = self._find_previous(state)
+        is_decision_only = not self._settings.tree_spec.has_hypernodes
+        if is_decision_only:
+            round_state = round_state._replace(unwanted=plan_changes((), observed))
+            observed, existing = find_decided(state.record.record, observation.tree), None
+        planned = self._plan_changes(observation, observed)
+        unknown = describe_unknown(observation)
+        if planned.problems and unknown:
+            not_ready = build_ready(reason="NoData", message=unknown)
+            return round_state._replace(not_ready=not_ready), planned.problems
+        coverage = self._compute_coverage(observation.tree, state)
+        round_state = round_state._replace(
+            planned=planned,
+            observed=observed,
+            existing=existing,
+            evidence=PlanEvidence(coverage, state.gangs, observation.doubts),
+            is_decision_only=is_decision_only,
+        )
+        return round_state, planned.problems
+
+    def _write(self, round_state: RoundState) -> WriteOutcome:
+        """Decide what this round writes, and write it."""
+        decision, writing = decide(round_state, self._memory), self._config.writing
+        written = carry_out(decision, self._store, clock=writing.clock, pace=writing.debounce)
+        self._write_log.on_write(decision, round_state.actions, written)
+        self._memory = written.memory
+        return written
 
     def _publish_state(self, tree: TopologyTree, state: ClusterState) -> None:
         """Publish a new snapshot if the tree, the inventory or the pods of gangs changed."""
@@ -268,70 +324,25 @@ class ReconcileLoop:
             return  # free capacity changes with each pod: no news for the log
         log.info("tree published", extra={"nodes": len(tree.nodes), "domains": len(tree.domains)})
 
-    def _write_hypernodes(
-        self, observation: Observation, state: ClusterState
-    ) -> tuple[float | None, tuple[ParseError, ...]]:
-        observed = state.hypernodes.hypernodes
-        is_decision_only = not self._writer.tree_spec.has_hypernodes
-        if is_decision_only:
-            self._writer.remove_unwanted(observed)
-            observed = find_decided(state.record.record, observation.tree)
-        planned = self._plan_changes(observation, observed)
-        unknown = describe_unknown(observation)
-        if planned.problems and unknown:
-            self._writer.record_not_ready(unknown)
-            return self._restore(state), planned.problems
-        coverage = self._compute_coverage(observation.tree, state)
-        record = state.record.record
-        gangs, doubts = state.gangs, observation.doubts
-        request = WriteRequest(
-            planned,
-            observed,
-            coverage,
-            record,
-            None if is_decision_only else self._find_previous(state),
-            is_decision_only=is_decision_only,
-            gangs=gangs,
-            doubts=doubts,
-        )
-        wait_s = self._writer.write(request)
-        self._is_in_sync = self._writer.is_in_sync
-        return wait_s, planned.problems
-
     def _publish_outputs(
-        self, observation: Observation | None, state: ClusterState, fabric: FabricRead
+        self,
+        observation: Observation | None,
+        state: ClusterState,
+        fabric: FabricRead,
+        *,
+        is_writing: bool,
     ) -> OutputsOutcome | None:
         """Write the outputs other than HyperNodes, as the last decision says."""
         inputs = OutputInputs(
-            self._writer.tree_spec,
+            self._settings.tree_spec,
             fabric.document,
             self._store.read_record().record,
             observation,
             state.inventory,
             state.gangs,
-            self._writer.is_writing,
+            is_writing,
         )
         return self._outputs.run(inputs)
-
-    def _restore(self, state: ClusterState) -> float | None:
-        """Undo edits by hand although the fabric is unknown; return the seconds until a retry."""
-        if not self._writer.tree_spec.has_hypernodes or state.hypernodes.is_missing:
-            return None
-        return self._writer.restore(state.record.record, state.hypernodes.hypernodes)
-
-    def _remove_hypernodes(
-        self, state: ClusterState
-    ) -> tuple[float | None, tuple[ParseError, ...]]:
-        """Remove all HyperNodes of ours, because the Fabric object asks for none."""
-        observed = state.hypernodes.hypernodes
-        planned = plan_removal(observed)
-        record = state.record.record
-        wait_s = self._writer.write(WriteRequest(planned, observed, record=record, is_removal=True))
-        if self._writer.is_in_sync:
-            message = "spec.outputs of the Fabric object has no entry of type hypernode"
-            self._writer.record_not_ready(message, reason="NotWanted")
-            self._is_in_sync = True
-        return wait_s, planned.problems
 
     def _plan_changes(
         self, observation: Observation, observed: tuple[HyperNode, ...]
@@ -381,9 +392,14 @@ class ReconcileLoop:
         return explain_unknown(observation, self._tree_spec.planes.plane_name)
 
     def _build_outcome(
-        self, state: ClusterState, summary: RoundSummary, status: StatusUpdate, *, started_s: float
+        self,
+        state: ClusterState,
+        summary: RoundSummary,
+        status: StatusUpdate,
+        written: WriteOutcome,
+        *,
+        started_s: float,
     ) -> RoundOutcome:
-        written = self._writer.last_result
         return RoundOutcome(
             self._config.writing.clock() - started_s,
             generation=status.generation,
@@ -397,8 +413,8 @@ class ReconcileLoop:
             conditions=status.conditions,
             held=status.held,
             outputs=summary.outputs.rows if summary.outputs else (),
-            completed_actions=written.completed_actions,
-            failed_action=written.failed_action,
+            completed_actions=written.applied.done,
+            failed_action=next(iter(written.applied.pending), None),
             completed_plan=written.completed_plan,
             is_approved=written.is_approved,
         )

@@ -16,8 +16,8 @@ from generator.objects.tree_spec import TreeSpec
 from generator.observe.observation import Observation
 from generator.publish.outcome import OutputsOutcome
 from generator.publish.request import Publisher, build_request
+from generator.reconcile.decided_tree import add_unplaced
 from generator.reconcile.status import OutputSummary
-from generator.reconcile.tree_decision import add_unplaced
 from topology.model.tree import TopologyTree
 
 

@@ -27,7 +27,7 @@ from generator.publish.folder import FolderPublisher
 from generator.publish.request import Publisher
 from generator.reconcile.debounce import DebounceConfig
 from generator.reconcile.result import RoundOutcome
-from generator.reconcile.write_request import WriteSettings, always_leader
+from generator.reconcile.settings import WriteSettings, always_leader
 from generator.reservations.ledger import ReservationLedger
 from generator.reservations.sqlite import FILE_NAME, SqliteReservations
 from generator.reservations.store import ReservationStore

@@ -12,8 +12,8 @@ from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
 from generator.kube.resources import FABRICS, HYPERNODES, NODES, REPORTS
 from generator.outputs.hypernode import HyperNode, Member, MemberType
-from generator.reconcile.apply import apply_plan
 from generator.reconcile.desired import plan_tree_changes
+from generator.reconcile.writer import apply_plan
 from generator.store.cluster import ClusterStore
 from generator.store.directory import read_reports
 from generator.store.followed_cluster import FollowedCluster
@@ -94,11 +94,11 @@ def test_it_applies_a_plan_and_then_rests(cluster: Cluster, store: ClusterStore)
     assert not problems
     assert [one.name for one in actions] == [one["name"] for one in planned.document]
     earlier = len(cluster.api.writes_by(WRITER))
-    assert apply_plan(actions, store).is_complete
+    assert apply_plan(actions, store).error is None
     assert cluster.run("plan").document == []
     written = cluster.api.writes_by(WRITER)[earlier:]
     assert [one.name for one in written] == [one.name for one in actions]
-    assert apply_plan(actions, store).is_complete
+    assert apply_plan(actions, store).error is None
     assert cluster.api.writes_by(WRITER)[earlier:] == written, "no write where nothing changed"
     for action in reversed(actions):
         assert store.remove(action.name)

@@ -23,9 +23,9 @@ from generator.cli.store_access import PlanStore, hold_folder, open_plan_store, 
 from generator.objects.outputs import OutputState
 from generator.objects.write_policy import parse_write_policy
 from generator.publish.outcome import OutputsOutcome
-from generator.reconcile.apply import ApplyResult, apply_plan
+from generator.reconcile.decided_tree import build_record, with_past_times
 from generator.reconcile.plan import Action, render_action
-from generator.reconcile.tree_decision import build_record, with_past_times
+from generator.reconcile.writer import ApplyResult, apply_plan
 from runtime.clock import utc_now
 from runtime.signals import noting_interruption
 from topology.model.errors import ConfigError, KubeError, KubeForbidden, StoreError

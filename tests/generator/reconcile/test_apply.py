@@ -1,5 +1,5 @@
-from generator.reconcile.apply import ApplyResult, apply_plan
 from generator.reconcile.plan import Action, plan_changes
+from generator.reconcile.writer import ApplyResult, apply_plan
 from tests.generator.reconcile.cluster import FakeCluster, hypernode
 
 TREE = [
@@ -15,7 +15,7 @@ def test_it_applies_a_whole_plan_and_reports_each_action() -> None:
     seen: list[Action] = []
     result = apply_plan(plan, cluster, on_done=seen.append)
     assert result == ApplyResult(plan)
-    assert result.is_complete
+    assert result.error is None
     assert tuple(seen) == plan
     assert cluster.state == {found.name: found for found in TREE}
 
@@ -25,7 +25,7 @@ def test_it_stops_at_the_first_failure_and_keeps_earlier_writes() -> None:
     plan = plan_changes(TREE, [])
     seen: list[Action] = []
     result = apply_plan(plan, cluster, on_done=seen.append)
-    assert not result.is_complete
+    assert result.error is not None
     assert (result.done, result.pending) == (plan[:1], plan[1:])
     assert str(result.error) == "leaf-2: the webhook does not answer"
     assert seen == list(plan[:1])
@@ -33,4 +33,4 @@ def test_it_stops_at_the_first_failure_and_keeps_earlier_writes() -> None:
 
 
 def test_it_does_nothing_for_an_empty_plan() -> None:
-    assert apply_plan((), FakeCluster()).is_complete
+    assert apply_plan((), FakeCluster()).error is None

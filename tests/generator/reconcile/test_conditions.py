@@ -17,9 +17,9 @@ from generator.reconcile.conditions import (
     parse_write_status,
     with_write_status,
 )
-from generator.reconcile.guard import Coverage, PlanVerdict, judge_plan
+from generator.reconcile.decided_tree import TreeStep
+from generator.reconcile.guard import PlanEvidence, PlanVerdict, judge_plan
 from generator.reconcile.plan import plan_changes
-from generator.reconcile.tree_decision import TreeDecision
 from tests.generator.reconcile.cluster import hypernode, tree_of
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -27,9 +27,9 @@ HOUR = timedelta(hours=1)
 BEFORE = [hypernode("a", 1, "n1", "n2"), hypernode("b", 1, "n3", "n4", "n5")]
 HELD = judge_plan(
     plan_changes(BEFORE[:1], BEFORE),
-    TreeDecision(tree_of(BEFORE), tree_of(BEFORE[:1])),
+    TreeStep(tree_of(BEFORE), tree_of(BEFORE[:1])),
     budget=ChangeBudget(),
-    coverage=Coverage(),
+    evidence=PlanEvidence(),
 )
 WELL = (build_ready(), build_change_blocked(None), build_degraded((), num_problems=0))
 

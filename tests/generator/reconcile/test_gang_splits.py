@@ -7,9 +7,9 @@ import pytest
 from generator.objects.fabric import ChangeBudget
 from generator.objects.pods import Gang
 from generator.outputs.hypernode import HyperNode
-from generator.reconcile.guard import Coverage, HoldKind, PlanVerdict, judge_plan
+from generator.reconcile.decided_tree import TreeStep
+from generator.reconcile.guard import HoldKind, PlanEvidence, PlanVerdict, judge_plan
 from generator.reconcile.plan import plan_changes
-from generator.reconcile.tree_decision import TreeDecision
 from tests.generator.reconcile.cluster import hypernode, tree_of
 
 ANYTHING = ChangeBudget(nodes_percent=100, domains_percent=100)
@@ -24,8 +24,8 @@ BEFORE = [
 
 def verdict(desired: list[HyperNode], *gangs: Gang) -> PlanVerdict:
     actions = plan_changes(desired, BEFORE)
-    decision = TreeDecision(tree_of(BEFORE), tree_of(desired))
-    return judge_plan(actions, decision, budget=ANYTHING, coverage=Coverage(), gangs=gangs)
+    decision = TreeStep(tree_of(BEFORE), tree_of(desired))
+    return judge_plan(actions, decision, budget=ANYTHING, evidence=PlanEvidence(gangs=gangs))
 
 
 def gang(*nodes: str, name: str = "train/llm") -> Gang:

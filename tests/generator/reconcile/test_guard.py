@@ -9,16 +9,17 @@ from hypothesis import strategies as st
 from generator.objects.allowance import compute_allowance
 from generator.objects.fabric import ChangeBudget
 from generator.outputs.hypernode import OWN_LABELS, PADDING_LABEL, SOURCE_LABEL, HyperNode
+from generator.reconcile.decided_tree import TreeStep
 from generator.reconcile.guard import (
     ALWAYS_ALLOWED_NODES,
     Coverage,
     HoldKind,
+    PlanEvidence,
     PlanVerdict,
     hash_plan,
     judge_plan,
 )
 from generator.reconcile.plan import Op, plan_changes
-from generator.reconcile.tree_decision import TreeDecision
 from tests.generator.reconcile.cluster import hypernode, tree_of
 from tests.generator.reconcile.forests import forests
 
@@ -58,9 +59,9 @@ def verdict(
 ) -> PlanVerdict:
     return judge_plan(
         plan_changes(desired, observed),
-        TreeDecision(tree_of(observed), tree_of(desired)),
+        TreeStep(tree_of(observed), tree_of(desired)),
         budget=budget or ChangeBudget(),
-        coverage=coverage or Coverage(),
+        evidence=PlanEvidence(coverage or Coverage()),
     )
 
 

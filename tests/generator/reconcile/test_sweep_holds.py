@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from generator.ingest.inputs import DoubtKind, SweepDoubt
-from generator.objects.tree_record import EMPTY_TREE
+from generator.objects.fabric import ChangeBudget
 from generator.outputs.hypernode import HyperNode
-from generator.reconcile.guard import HoldKind
-from generator.reconcile.sweep_holds import find_sweep_holds
-from generator.reconcile.tree_decision import TreeDecision
+from generator.reconcile.decided_tree import TreeStep
+from generator.reconcile.guard import HoldKind, HoldReason, PlanEvidence, judge_plan
+from generator.reconcile.plan import plan_changes
 from tests.generator.reconcile.cluster import hypernode, tree_of
 
 
@@ -24,6 +26,17 @@ JOINED = (leaf("a", "n1", "n2", "n5"), leaf("b", "n3", "n4"))
 
 def doubt(kind: DoubtKind, *nodes: str) -> SweepDoubt:
     return SweepDoubt(kind, "why", frozenset(nodes) if nodes else None)
+
+
+def find_holds(
+    doubts: Sequence[SweepDoubt], before: tuple[HyperNode, ...], after: tuple[HyperNode, ...]
+) -> tuple[HoldReason, ...]:
+    return judge_plan(
+        plan_changes(after, before),
+        TreeStep(tree_of(before), tree_of(after)),
+        budget=ChangeBudget(nodes_percent=100, domains_percent=100),
+        evidence=PlanEvidence(doubts=doubts),
+    ).hold_reasons
 
 
 @pytest.mark.parametrize(
@@ -51,14 +64,14 @@ def doubt(kind: DoubtKind, *nodes: str) -> SweepDoubt:
 def test_it_judges_a_plan_that(
     after: tuple[HyperNode, ...], given: SweepDoubt, kinds: list[str]
 ) -> None:
-    holds = find_sweep_holds([given], TreeDecision(tree_of(BEFORE), tree_of(after)))
+    holds = find_holds([given], BEFORE, after)
     assert [hold.kind.value for hold in holds] == kinds
     assert all(hold.message.startswith("why; the plan would move n") for hold in holds)
 
 
 def test_it_holds_the_first_plan_only_if_sweeps_disagree() -> None:
     doubts = [doubt(DoubtKind.SWEEP_UNCONFIRMED), doubt(DoubtKind.SWEEPS_DISAGREE, "n1")]
-    holds = find_sweep_holds(doubts, TreeDecision(EMPTY_TREE, tree_of(BEFORE)))
+    holds = find_holds(doubts, (), BEFORE)
     assert [hold.kind for hold in holds] == [HoldKind.SWEEPS_DISAGREE]
 
 

@@ -12,7 +12,7 @@ import pytest
 from generator.objects.write_policy import parse_write_policy, with_approval
 from generator.outputs.hypernode import HyperNode
 from generator.reconcile.debounce import DebounceConfig
-from generator.reconcile.write_request import WriteSettings
+from generator.reconcile.settings import WriteSettings
 from generator.store.directory import DirectoryStore
 from tests.generator.scenes import run
 from tests.generator.server.days import MINUTE, NOON, SMALL, Day, hold

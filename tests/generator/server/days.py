@@ -12,7 +12,7 @@ from generator.objects.fabric import FabricDocument, parse_fabric_document
 from generator.objects.write_policy import with_approval
 from generator.publish.folder import FolderPublisher
 from generator.reconcile.conditions import parse_write_status
-from generator.reconcile.write_request import WriteSettings
+from generator.reconcile.settings import WriteSettings
 from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.store.directory import DirectoryStore
 from generator.store.watched_directory import WatchedDirectory

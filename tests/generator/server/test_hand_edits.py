@@ -13,7 +13,7 @@ import yaml
 
 from generator.outputs.hypernode import HyperNode
 from generator.reconcile.debounce import DebounceConfig
-from generator.reconcile.write_request import WriteSettings
+from generator.reconcile.settings import WriteSettings
 from generator.store.directory import DirectoryStore
 from tests.generator.server.days import FABRIC, SMALL, Day
 from topology.model.errors import StoreError

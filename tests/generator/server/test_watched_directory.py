@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from generator.reconcile.result import RoundOutcome
-from generator.reconcile.write_request import WriteSettings
+from generator.reconcile.settings import WriteSettings
 from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.store.watched_directory import WatchedDirectory
 from tests.generator.server.days import MINUTE, Day

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from generator.outputs.hypernode import HyperNode, build_unreadable, render_manifest
-from generator.reconcile.apply import apply_plan
 from generator.reconcile.plan import plan_changes
+from generator.reconcile.writer import apply_plan
 from generator.store.base import StoredHyperNodes
 from generator.store.directory import DirectoryStore, read_hypernodes, read_reports
 from generator.store.object_files import MAX_FILE_BYTES
@@ -81,7 +81,7 @@ def test_it_writes_hypernodes_in_blocks_for_people(store: DirectoryStore) -> Non
 
 
 def test_it_applies_plans_and_then_rests(store: DirectoryStore) -> None:
-    assert apply_plan(plan_changes(TREE, []), store).is_complete
+    assert apply_plan(plan_changes(TREE, []), store).error is None
     read = store.read_hypernodes()
     assert (list(read.hypernodes), read.problems, read.num_files) == (TREE, (), 3)
     assert plan_changes(TREE, read.hypernodes) == ()

@@ -93,7 +93,7 @@ def find_node_domains(tree: TopologyTree) -> NodeDomains:
     return found
 
 
-class TreeDecision(NamedTuple):
+class TreeStep(NamedTuple):
     """The step from the tree that was decided last to the desired one."""
 
     last: TopologyTree
@@ -111,14 +111,14 @@ class TreeDecision(NamedTuple):
         return self.is_recorded and self.last == self.desired
 
 
-def build_decision(
+def build_step(
     record: TreeRecord | None,
     desired: TopologyTree | None,
     *,
     existing: TopologyTree | None = None,
     budget: ChangeBudget,
     now: datetime,
-) -> TreeDecision:
+) -> TreeStep:
     """Return the step from the record to the desired tree.
 
     Args:
@@ -137,11 +137,11 @@ def build_decision(
             _select_since(record.recent.moved, start_s),
             _select_since(record.recent.deleted, start_s),
         )
-    return TreeDecision(last, desired or last, recent, is_recorded=recorded is not None)
+    return TreeStep(last, desired or last, recent, is_recorded=recorded is not None)
 
 
 def build_record(
-    decision: TreeDecision,
+    decision: TreeStep,
     *,
     moved: Iterable[str] = (),
     deleted: Iterable[tuple[int, str]] = (),

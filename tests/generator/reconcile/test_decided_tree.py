@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from generator.objects.fabric import ChangeBudget
 from generator.objects.tree_record import EMPTY_TREE, RecentChanges, TreeRecord, strip_tree
 from generator.outputs.hypernode import render_hypernodes
-from generator.reconcile.tree_decision import (
+from generator.reconcile.decided_tree import (
     CLOCK_TOLERANCE,
     PreviousTree,
     add_unplaced,
-    build_decision,
     build_record,
+    build_step,
     with_past_times,
 )
 from topology.model.tree import DomainSpec, Unplaced, build_tree
@@ -38,13 +38,13 @@ NOTHING = TreeRecord(EMPTY_TREE, RecentChanges())
 
 def recorded(at: datetime) -> TreeRecord:
     """Return the record of a plan that moved one node and deleted one domain."""
-    decision = build_decision(NOTHING, EMPTY_TREE, budget=ChangeBudget(), now=at)
+    decision = build_step(NOTHING, EMPTY_TREE, budget=ChangeBudget(), now=at)
     return build_record(decision, moved=["n1"], deleted=[(1, "leaf")], now=at)
 
 
 def num_recent(record: TreeRecord, window_s: int, now: datetime) -> int:
     budget = ChangeBudget(window_seconds=window_s)
-    recent = build_decision(record, EMPTY_TREE, budget=budget, now=now).recent
+    recent = build_step(record, EMPTY_TREE, budget=budget, now=now).recent
     assert len(recent.moved) == len(recent.deleted)
     return len(recent.moved)
 
