@@ -18,7 +18,6 @@ from generator.objects.tree_record import TreeRecord
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, parse_tree_spec
 from generator.objects.write_policy import WritePolicy
 from generator.outputs.hypernode import HyperNode
-from generator.publish.request import PublishRequest, build_request
 from generator.reconcile.decided_tree import (
     TreeStep,
     add_unplaced,
@@ -32,6 +31,7 @@ from generator.reconcile.desired import (
     plan_tree_changes,
 )
 from generator.reconcile.guard import PlanEvidence, PlanVerdict, hash_plan, judge_plan
+from generator.reconcile.outputs import PublishRequest, build_request
 from generator.reconcile.plan import Action
 from generator.store.base import NO_VOLCANO, StoredHyperNodes, StoredRecord
 from generator.store.directory import REPORTS, DirectoryStore, read_hypernodes

@@ -14,9 +14,9 @@ import click
 from generator.kube.access import ClusterAccess
 from generator.objects.tree_record import TreeRecord
 from generator.outputs.hypernode import HyperNode
-from generator.publish.folder import FolderPublisher
-from generator.publish.kinds import MANAGERS
-from generator.publish.request import Publisher
+from generator.reconcile.folder_outputs import FolderPublisher
+from generator.reconcile.kinds import MANAGERS
+from generator.reconcile.outputs import Publisher
 from generator.reconcile.writer import HyperNodeStore
 from generator.store.base import StoredHyperNodes, StoredRecord
 from generator.store.directory import DirectoryStore
@@ -96,7 +96,7 @@ def open_publisher(
     if cluster is None:
         yield FolderPublisher(store or Path(), namespace=namespace)
         return
-    from generator.publish.cluster import ClusterPublisher  # noqa: PLC0415 - as `open_plan_store`
+    from generator.reconcile.cluster_outputs import ClusterPublisher  # noqa: PLC0415 - as `open_plan_store`
     from generator.store.output_objects import open_output_objects  # noqa: PLC0415
 
     with open_output_objects(cluster, os.environ, managers=MANAGERS) as objects:

@@ -27,7 +27,10 @@ from generator.reconcile.conditions import (
     build_ready,
     is_released,
 )
-from generator.reconcile.debounce import (
+from generator.reconcile.decided_tree import TreeStep, build_record, build_step, with_past_times
+from generator.reconcile.desired import PlannedChanges
+from generator.reconcile.guard import PlanEvidence, PlanVerdict, hash_plan, judge_plan
+from generator.reconcile.pace import (
     NO_DEBOUNCE,
     DebounceConfig,
     LastWrite,
@@ -35,9 +38,6 @@ from generator.reconcile.debounce import (
     compute_damping_s,
     update_pending,
 )
-from generator.reconcile.decided_tree import TreeStep, build_record, build_step, with_past_times
-from generator.reconcile.desired import PlannedChanges
-from generator.reconcile.guard import PlanEvidence, PlanVerdict, hash_plan, judge_plan
 from generator.reconcile.plan import Action, plan_changes
 from topology.model.tree import TopologyTree
 

@@ -6,14 +6,21 @@ from it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from generator.objects.fabric import Condition, ConditionType, HeldPlan
+from generator.objects.fabric import (
+    MAX_TIERS,
+    Condition,
+    ConditionType,
+    FindingCount,
+    HeldPlan,
+    TierCount,
+)
 from generator.objects.outputs import LabelKey, OutputStatus
 from generator.reconcile.conditions import (
-    ConditionChange,
     WriteStatus,
     build_degraded,
     build_held_plan,
@@ -21,7 +28,7 @@ from generator.reconcile.conditions import (
     parse_write_status,
     with_write_status,
 )
-from generator.reconcile.summary import parse_spec_generation, parse_tree_generation, summarise
+from generator.reconcile.outcome import OutputsOutcome
 from generator.reconcile.writer import WriteOutcome
 from generator.store.base import FabricRead, ServedStore
 from topology.model.errors import KubeError, ParseError, StoreError
@@ -29,16 +36,59 @@ from topology.model.facts import Finding, FindingKind, Severity
 from topology.model.tree import TopologyTree
 from topology.reports.fabric_status import FabricStatus, render_fabric
 
+
+def parse_tree_generation(document: Mapping[str, Any] | None) -> int:
+    """Return the generation of the tree in a Fabric object's status, 0 if it has none."""
+    status = document.get("status") if document else None
+    generation = status.get("generation") if isinstance(status, Mapping) else None
+    return (
+        generation
+        if isinstance(generation, int) and not isinstance(generation, bool) and generation > 0
+        else 0
+    )
+
+
+def parse_spec_generation(document: Mapping[str, Any] | None) -> int | None:
+    """Return the generation of the spec, None if the store does not count it, as in a folder."""
+    metadata = document.get("metadata") if document else None
+    generation = metadata.get("generation") if isinstance(metadata, Mapping) else None
+    return generation if isinstance(generation, int) else None
+
+
+def summarise(tree: TopologyTree, findings: Iterable[Finding]) -> dict[str, Any]:
+    """Return the status fields that describe a tree. Cost: O(domains + findings)."""
+    return {
+        "tiers": [
+            tier.model_dump(mode="json", by_alias=True)
+            for tier in _count_tiers(tree)
+            if tier.domains
+        ],
+        "unplaced": len(tree.unplaced),
+        "findings": [
+            count.model_dump(mode="json", by_alias=True) for count in count_findings(findings)
+        ],
+    }
+
+
+def count_findings(findings: Iterable[Finding]) -> tuple[FindingCount, ...]:
+    """Return the number of findings of each kind and severity, sorted by both."""
+    counts = Counter((finding.kind.value, finding.severity) for finding in findings)
+    return tuple(
+        FindingCount(kind=kind, severity=severity, count=num)
+        for (kind, severity), num in sorted(counts.items())
+    )
+
+
+def _count_tiers(tree: TopologyTree) -> Iterable[TierCount]:
+    domains: Counter[int] = Counter(domain.tier for domain in tree.domains)
+    nodes: Counter[int] = Counter()
+    for domain in tree.domains:
+        nodes[domain.tier] += domain.stop - domain.start
+    for tier, name in enumerate(tree.tiers[:MAX_TIERS], 1):
+        yield TierCount(tier=tier, name=name, domains=domains[tier], nodes=nodes[tier])
+
+
 _OUTPUTS_WRITTEN: Final = ConditionType.OUTPUTS_WRITTEN
-
-
-class OutputSummary(NamedTuple):
-    """The result of the outputs other than HyperNodes in one round."""
-
-    rows: tuple[OutputStatus, ...] = ()
-    label_keys: tuple[LabelKey, ...] = ()
-    condition: ConditionChange | None = None
-    """None: the condition is removed."""
 
 
 class RoundSummary(NamedTuple):
@@ -51,7 +101,7 @@ class RoundSummary(NamedTuple):
     """Inputs, or parts of them, that could not be used, except for settings."""
     wrong_settings: tuple[str, ...] = ()
     """What is wrong in the spec of the Fabric object."""
-    outputs: OutputSummary | None = None
+    outputs: OutputsOutcome | None = None
     """The result of the outputs other than HyperNodes; None: unknown, the status stays."""
 
 

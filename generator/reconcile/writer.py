@@ -14,7 +14,6 @@ from typing import Final, NamedTuple, Protocol
 from generator.objects.tree_record import TreeRecord
 from generator.outputs.hypernode import HyperNode
 from generator.reconcile.conditions import ConditionChange, build_change_blocked, build_ready
-from generator.reconcile.debounce import NO_DEBOUNCE, DebounceConfig, record_writes
 from generator.reconcile.decision import (
     NO_MEMORY,
     Decision,
@@ -23,6 +22,7 @@ from generator.reconcile.decision import (
     join_messages,
 )
 from generator.reconcile.guard import PlanVerdict, hash_plan
+from generator.reconcile.pace import NO_DEBOUNCE, DebounceConfig, record_writes
 from generator.reconcile.plan import Action
 from runtime.retry import Backoff
 from runtime.transition_log import TransitionLog

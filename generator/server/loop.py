@@ -18,7 +18,7 @@ from typing import Final, Protocol
 from generator.ingest.inputs import Inputs
 from generator.ingest.unusable_reports import derive_refused_report_findings
 from generator.objects.fabric import with_label_keys
-from generator.objects.inventory import ListedNode, build_node_specs
+from generator.objects.inventory import Inventory, ListedNode, build_node_specs
 from generator.objects.plane_config import PlaneChoice
 from generator.objects.pods import BoundPod
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC
@@ -33,10 +33,8 @@ from generator.observe.observation import Observation
 from generator.observe.observer import FabricObserver, TreeInputs, explain_unknown
 from generator.outputs.hypernode import HyperNode
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
-from generator.publish.outcome import OutputsOutcome
-from generator.publish.request import Publisher
 from generator.reconcile.conditions import build_ready, parse_write_status
-from generator.reconcile.decided_tree import PreviousTree
+from generator.reconcile.decided_tree import PreviousTree, add_unplaced
 from generator.reconcile.decision import NO_MEMORY, RoundState, decide
 from generator.reconcile.desired import (
     PlannedChanges,
@@ -48,15 +46,16 @@ from generator.reconcile.desired import (
     plan_tree_changes,
 )
 from generator.reconcile.guard import Coverage, PlanEvidence
+from generator.reconcile.outcome import OutputsOutcome
+from generator.reconcile.outputs import Publisher, build_request
 from generator.reconcile.plan import plan_changes
 from generator.reconcile.result import OnRound, RoundOutcome
 from generator.reconcile.settings import FabricSettings, WriteSettings, read_settings
 from generator.reconcile.status import FabricStatusWriter, RoundSummary, StatusUpdate
-from generator.reconcile.sweepers import SweepElection
 from generator.reconcile.writer import WriteLog, WriteOutcome, carry_out
 from generator.server.cluster_state import ClusterState, read_cluster_state
-from generator.server.output_round import OutputInputs, OutputRound, summarise_outputs
-from generator.store.base import NO_VOLCANO, FabricRead, ServedStore
+from generator.server.sweep_election import SweepElection
+from generator.store.base import NO_VOLCANO, ServedStore
 from generator.switches.poller import SwitchPoller
 from generator.switches.report_kind import is_switch_report
 from generator.telemetry.round_log import RoundLog
@@ -130,7 +129,8 @@ class ReconcileLoop:
         self._write_log = WriteLog()
         self._observer = FabricObserver(config.known_switches)
         self._listeners = (RoundLog().on_round, *config.round_listeners)
-        self._outputs = OutputRound(config.publisher)
+        self._shown: tuple[object, TopologyTree] | None = None
+        """What the tree of the outputs follows from, and the tree."""
         self._previous = PreviousTree()
         self._published: (
             tuple[TopologyTree, tuple[ListedNode, ...] | None, tuple[BoundPod, ...]] | None
@@ -192,9 +192,7 @@ class ReconcileLoop:
         if is_elected and self._config.writing.is_leader():
             is_in_sync = round_state.planned is not None and written.is_in_sync
             self._election.confirm(self._observer.used_sweeps, is_in_sync=is_in_sync)
-        published = self._publish_outputs(
-            observation, state, fabric, is_writing=round_state.is_writing
-        )
+        published = self._publish_outputs(observation, state, is_writing=round_state.is_writing)
         findings = self._collect_findings(observation, state)
         wait_s = written.wait_s
         if published is not None:
@@ -203,9 +201,8 @@ class ReconcileLoop:
         problems += conflicts
         tree = observation.tree if observation is not None and observation.tree.nodes else None
         num_problems = len(problems) + len(state.store_problems)
-        outputs = summarise_outputs(published)
         settings = tuple(map(str, wrong_settings))
-        summary = RoundSummary(tree, findings, num_problems, settings, outputs)
+        summary = RoundSummary(tree, findings, num_problems, settings, published)
         status = self._status.update(summary, written)
         outcome = self._build_outcome(state, summary, status, written, started_s=started_s)
         problems += [*wrong_settings, *status.problems]
@@ -325,24 +322,43 @@ class ReconcileLoop:
         log.info("tree published", extra={"nodes": len(tree.nodes), "domains": len(tree.domains)})
 
     def _publish_outputs(
-        self,
-        observation: Observation | None,
-        state: ClusterState,
-        fabric: FabricRead,
-        *,
-        is_writing: bool,
+        self, observation: Observation | None, state: ClusterState, *, is_writing: bool
     ) -> OutputsOutcome | None:
-        """Write the outputs other than HyperNodes, as the last decision says."""
-        inputs = OutputInputs(
+        """Write the outputs other than HyperNodes, as the last decision says.
+
+        Return None while it is unknown which outputs are wanted.
+        """
+        request = build_request(
+            self._find_shown_tree(observation, state.inventory),
             self._settings.tree_spec,
-            fabric.document,
-            self._store.read_record().record,
-            observation,
-            state.inventory,
-            state.gangs,
-            is_writing,
+            fabric=self._settings.document,
+            gangs=state.gangs,
+            is_writing=is_writing,
         )
-        return self._outputs.run(inputs)
+        publisher = self._config.publisher
+        if request is None:
+            return None
+        if publisher is None or not (request.outputs or request.removed):
+            return OutputsOutcome()
+        return publisher.update(request)
+
+    def _find_shown_tree(
+        self, observation: Observation | None, inventory: Inventory | None
+    ) -> TopologyTree | None:
+        """Return the tree that was decided last, this round's decision included.
+
+        Every other node of the cluster is unplaced. None if nothing is decided.
+        """
+        record = self._store.read_record().record
+        tree = None if record is None else record.tree
+        if tree is None or not tree.domains or not self._settings.tree_spec.outputs:
+            return None
+        nodes = tuple(node.name for node in inventory.nodes) if inventory else ()
+        unplaced = () if observation is None else observation.tree.unplaced
+        key = (tree, nodes, unplaced)
+        if self._shown is None or self._shown[0] != key:
+            self._shown = key, add_unplaced(tree, nodes=nodes, unplaced=unplaced)
+        return self._shown[1]
 
     def _plan_changes(
         self, observation: Observation, observed: tuple[HyperNode, ...]

@@ -23,9 +23,9 @@ from generator.kube.credentials import find_credentials
 from generator.kube.elector import Elector, LeaseName
 from generator.kube.lease import LEASE_NAME
 from generator.kube.transport import KubeTransport, OnAnswer, ignore_answer
-from generator.publish.cluster import ClusterPublisher
-from generator.publish.kinds import MANAGERS
-from generator.publish.request import Publisher
+from generator.reconcile.cluster_outputs import ClusterPublisher
+from generator.reconcile.kinds import MANAGERS
+from generator.reconcile.outputs import Publisher
 from generator.reservations.cluster import ClusterReservations, Leadership
 from generator.server.settings import ReplicaSettings
 from generator.store.followed_cluster import FollowedCluster

@@ -23,9 +23,9 @@ from generator.objects.pods import BoundPod
 from generator.observe.known_switches import KnownSwitches
 from generator.outputs.formats import DEFAULT_NAMESPACE
 from generator.placement.cluster.snapshot import Snapshot
-from generator.publish.folder import FolderPublisher
-from generator.publish.request import Publisher
-from generator.reconcile.debounce import DebounceConfig
+from generator.reconcile.folder_outputs import FolderPublisher
+from generator.reconcile.outputs import Publisher
+from generator.reconcile.pace import DebounceConfig
 from generator.reconcile.result import RoundOutcome
 from generator.reconcile.settings import WriteSettings, always_leader
 from generator.reservations.ledger import ReservationLedger

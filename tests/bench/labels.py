@@ -18,10 +18,9 @@ import click
 from generator.kube.access import ClusterAccess
 from generator.kube.resources import NODES
 from generator.objects.outputs import Output, OutputType
-from generator.publish.cluster import ClusterPublisher
-from generator.publish.kinds import MANAGERS
-from generator.publish.once import publish_once
-from generator.publish.request import PublishRequest
+from generator.reconcile.cluster_outputs import ClusterPublisher
+from generator.reconcile.kinds import MANAGERS
+from generator.reconcile.outputs import PublishRequest, publish_once
 from generator.simulation.replay.fabrics import build_tree_of_shape
 from generator.store.output_objects import open_output_objects
 from tests.kube.conftest import WRITER, prepare

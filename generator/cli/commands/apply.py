@@ -22,8 +22,8 @@ from generator.cli.source_values import parse_sources
 from generator.cli.store_access import PlanStore, hold_folder, open_plan_store, open_publisher
 from generator.objects.outputs import OutputState
 from generator.objects.write_policy import parse_write_policy
-from generator.publish.outcome import OutputsOutcome
 from generator.reconcile.decided_tree import build_record, with_past_times
+from generator.reconcile.outcome import OutputsOutcome
 from generator.reconcile.plan import Action, render_action
 from generator.reconcile.writer import ApplyResult, apply_plan
 from runtime.clock import utc_now

@@ -25,7 +25,7 @@ from generator.outputs.catalog import Export
 from generator.outputs.formats import ExportFormat, ExportSettings
 from generator.outputs.kueue import FlavorSpec
 from generator.outputs.node_labels import LabelFamily
-from generator.publish.export_check import render_checked_export
+from generator.reconcile.export_check import render_checked_export
 from generator.store.object_files import YAML_DUMPER, write_file
 from generator.web import build_page_document, render_page
 from topology.model.errors import ParseError, list_some, show

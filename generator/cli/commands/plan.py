@@ -14,10 +14,9 @@ from generator.cli.plan_input import Plan, add_store_reports, build_plan, read_o
 from generator.cli.source_values import parse_sources
 from generator.cli.store_access import open_publisher
 from generator.objects.write_policy import WritePolicy, parse_write_policy
-from generator.publish.once import publish_once
-from generator.publish.outcome import OutputsOutcome
-from generator.publish.request import Publisher, PublishRequest
 from generator.reconcile.guard import PlanVerdict
+from generator.reconcile.outcome import OutputsOutcome
+from generator.reconcile.outputs import Publisher, PublishRequest, publish_once
 from generator.reconcile.plan import render_action
 from topology.model.errors import show
 

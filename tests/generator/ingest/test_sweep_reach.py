@@ -15,7 +15,7 @@ from generator.ingest.claims import ReportClaims, build_claims
 from generator.ingest.named_sweepers import NamedSweepers
 from generator.reconcile.settings import always_leader
 from generator.reconcile.status import FabricStatusWriter
-from generator.reconcile.sweepers import SweepElection
+from generator.server.sweep_election import SweepElection
 from generator.store.watched_directory import WatchedDirectory
 from tests.generator.ingest.swept_fabrics import HOSTS as ALL_HOSTS
 from tests.generator.ingest.swept_fabrics import SUBNET, host_reports, sweep_by

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.reconcile.debounce import (
+from generator.reconcile.pace import (
     NO_DEBOUNCE,
     DebounceConfig,
     LastWrite,

@@ -11,7 +11,7 @@ import pytest
 
 from generator.objects.write_policy import parse_write_policy, with_approval
 from generator.outputs.hypernode import HyperNode
-from generator.reconcile.debounce import DebounceConfig
+from generator.reconcile.pace import DebounceConfig
 from generator.reconcile.settings import WriteSettings
 from generator.store.directory import DirectoryStore
 from tests.generator.scenes import run

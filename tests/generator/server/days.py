@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from generator.objects.fabric import FabricDocument, parse_fabric_document
 from generator.objects.write_policy import with_approval
-from generator.publish.folder import FolderPublisher
 from generator.reconcile.conditions import parse_write_status
+from generator.reconcile.folder_outputs import FolderPublisher
 from generator.reconcile.settings import WriteSettings
 from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.store.directory import DirectoryStore

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from generator.outputs.hypernode import HyperNode
-from generator.reconcile.debounce import DebounceConfig
+from generator.reconcile.pace import DebounceConfig
 from generator.reconcile.settings import WriteSettings
 from generator.store.directory import DirectoryStore
 from tests.generator.server.days import FABRIC, SMALL, Day

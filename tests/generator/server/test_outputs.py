@@ -10,7 +10,7 @@ import yaml
 
 from generator.objects.write_policy import with_approval
 from generator.outputs.hypernode import render_hypernodes
-from generator.publish.folder import FOLDER
+from generator.reconcile.folder_outputs import FOLDER
 from tests.generator.server.days import SMALL, Day
 from topology.model.tree import TopologyTree, parse_tree, render_tree
 

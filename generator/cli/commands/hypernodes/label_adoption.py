@@ -33,17 +33,17 @@ from generator.objects.outputs import OutputType
 from generator.objects.write_policy import parse_write_policy
 from generator.observe.domain_witness import Witness, WitnessDiff, compare_witness
 from generator.observe.labelled_tree import build_labelled_tree, parse_label_keys
-from generator.publish.rendered import RenderedOutput, render_outputs
-from generator.publish.request import PublishRequest
-from generator.publish.takeover import (
+from generator.reconcile.guard import HoldKind, HoldReason
+from generator.reconcile.object_plan import (
     LabelTakeover,
     SeenNode,
     list_written_keys,
     parse_seen_node,
     plan_takeover,
 )
-from generator.reconcile.guard import HoldKind, HoldReason
+from generator.reconcile.outputs import PublishRequest
 from generator.reconcile.plan import render_action
+from generator.reconcile.rendered import RenderedOutput, render_outputs
 from topology.model.errors import ConfigError, ParseError, list_some, show
 from topology.model.tree import API_VERSION, TopologyTree
 

@@ -9,9 +9,8 @@ import pytest
 
 from generator.objects.outputs import Output, OutputType
 from generator.outputs.node_labels import LabelFamily
-from generator.publish.kinds import COMPAT_MANAGER, name_manager
-from generator.publish.rendered import RenderedOutput, render_outputs
-from generator.publish.takeover import (
+from generator.reconcile.kinds import COMPAT_MANAGER, name_manager
+from generator.reconcile.object_plan import (
     LabelChange,
     LabelOwner,
     SeenNode,
@@ -19,6 +18,7 @@ from generator.publish.takeover import (
     parse_seen_node,
     plan_takeover,
 )
+from generator.reconcile.rendered import RenderedOutput, render_outputs
 from topology.model.tree import DomainSpec, build_tree
 
 OWN, COMPAT = name_manager(OutputType.LABELS), COMPAT_MANAGER

@@ -12,7 +12,7 @@ import pytest
 
 from generator.reconcile.settings import always_leader
 from generator.reconcile.status import FabricStatusWriter
-from generator.reconcile.sweepers import SweepElection
+from generator.server.sweep_election import SweepElection
 from generator.store.watched_directory import WatchedDirectory
 from tests.generator.sweep_reports import NOW, PERIOD, A, node
 from topology.model.errors import ConfigError

@@ -1,17 +1,28 @@
-"""What the outputs should be in a round, and the interface of what writes them."""
+"""What the outputs other than HyperNodes should be, and the interface of what writes them.
+
+Every output follows the tree that was decided last. So the change budget, approvals and holds are
+those of the decision, and an output that is added later shows the same tree as the others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Final, NamedTuple, Protocol
 
 from generator.objects.outputs import Output, OutputType
 from generator.objects.pods import Gang
 from generator.objects.tree_spec import TreeSpec
-from generator.publish.kinds import KINDS
-from generator.publish.outcome import OutputsOutcome
-from generator.publish.takeover import Takeover
+from generator.reconcile.kinds import KINDS
+from generator.reconcile.object_plan import Takeover
+from generator.reconcile.outcome import OutputsOutcome
+from runtime.progress import NO_PROGRESS, Progress
 from topology.model.tree import TopologyTree
+
+LIST_DEADLINE_S: Final = 30.0
+"""For the first list of every kind."""
+WRITE_DEADLINE_S: Final = 1800.0
+"""For the writes: 90,000 objects at the rate of `store.output_objects`."""
+_LIST_PAUSE_S: Final = 0.2
 
 
 class PublishRequest(NamedTuple):
@@ -40,6 +51,8 @@ def build_request(
     is_writing: bool = False,
 ) -> PublishRequest | None:
     """Return what the outputs should be; None while it is unknown which outputs are wanted.
+
+    Then nothing is written, and the status keeps the list of what exists.
 
     Args:
         tree: the tree that was decided last, as `add_unplaced` returns it.
@@ -72,3 +85,37 @@ class Publisher(Protocol):
     def update(self, request: PublishRequest) -> OutputsOutcome:
         """Compare the outputs, and write what may be written."""
         ...
+
+
+def publish_once(
+    publisher: Publisher,
+    request: PublishRequest,
+    *,
+    clock: Callable[[], float],
+    pause: Callable[[float], object],
+    progress: Progress = NO_PROGRESS,
+) -> OutputsOutcome:
+    """Return the result of the outputs: compared, or written as far as they can be now.
+
+    Args:
+        publisher: of the folder or the cluster.
+        request: what the outputs should be.
+        clock: monotonic, in seconds.
+        pause: waits for some seconds.
+        progress: shows how many objects are as wanted.
+    """
+    started_s = clock()
+    while True:
+        outcome = publisher.update(request)
+        num_current = sum(row.num_current for row in outcome.outputs)
+        num_pending = sum(row.num_pending for row in outcome.outputs)
+        text = "writing outputs" if request.is_writing else "comparing outputs"
+        progress.show(text, num_done=num_current, total=num_current + num_pending)
+        spent_s = clock() - started_s
+        is_listing = any(not row.is_known for row in outcome.outputs)
+        if is_listing and request.tree is not None and spent_s < LIST_DEADLINE_S:
+            pause(_LIST_PAUSE_S)
+        elif outcome.retry_s is not None and spent_s < WRITE_DEADLINE_S:
+            pause(outcome.retry_s)
+        else:
+            return outcome

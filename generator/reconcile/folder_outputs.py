@@ -13,15 +13,15 @@ import yaml
 
 from generator.objects.outputs import Output, OutputType
 from generator.outputs.catalog import Export, name_file
-from generator.publish.kinds import KINDS
-from generator.publish.outcome import OutputOutcome, OutputsOutcome, RefusedWrite
-from generator.publish.rendered import (
+from generator.reconcile.kinds import KINDS
+from generator.reconcile.outcome import OutputOutcome, OutputsOutcome, RefusedWrite
+from generator.reconcile.outputs import PublishRequest
+from generator.reconcile.rendered import (
     UNDECIDED,
     describe_left_out,
     list_tier_keys,
     render_output_file,
 )
-from generator.publish.request import PublishRequest
 from generator.store.object_files import YAML_DUMPER, write_file
 from topology.model.errors import ConfigError, TopologyError
 from topology.model.tree import TopologyTree

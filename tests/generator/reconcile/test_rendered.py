@@ -4,8 +4,8 @@ import json
 
 from generator.objects.outputs import Output, OutputType
 from generator.outputs.node_labels import LabelFamily
-from generator.publish.kinds import COMPAT_MANAGER, KINDS, NAMESPACED, name_manager
-from generator.publish.rendered import (
+from generator.reconcile.kinds import COMPAT_MANAGER, KINDS, NAMESPACED, name_manager
+from generator.reconcile.rendered import (
     build_removal,
     list_tier_keys,
     render_outputs,

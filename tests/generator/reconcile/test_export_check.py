@@ -15,7 +15,7 @@ from generator.outputs.catalog import Export, render_export
 from generator.outputs.formats import ExportFormat, ExportSettings
 from generator.outputs.kueue import FlavorSpec
 from generator.outputs.node_labels import LabelFamily
-from generator.publish.export_check import find_export_problem, render_checked_export
+from generator.reconcile.export_check import find_export_problem, render_checked_export
 from tests.effort import examples
 from tests.generator.outputs.trees import trees
 from topology.model.errors import ConfigError

@@ -16,8 +16,8 @@ from generator.objects.outputs import (
 )
 from generator.outputs.catalog import Export, wrap_text
 from generator.outputs.node_labels import build_tier_keys
-from generator.publish.export_check import render_checked_export
-from generator.publish.kinds import COMPAT_MANAGER, KINDS, name_manager
+from generator.reconcile.export_check import render_checked_export
+from generator.reconcile.kinds import COMPAT_MANAGER, KINDS, name_manager
 from topology.model.errors import ConfigError, list_some, show
 from topology.model.tree import TopologyTree
 

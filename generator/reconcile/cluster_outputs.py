@@ -7,22 +7,36 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from generator.kube.resources import NODES, Resource
-from generator.publish.blocked_writes import BlockedWrites, WriteKey
-from generator.publish.kinds import NAMESPACED, OLDER_VERSIONS
-from generator.publish.outcome import OutputOutcome, OutputsOutcome, RefusedWrite
-from generator.publish.plan import KindPlan, ObjectAction, ObjectOp, plan_nodes, plan_objects
-from generator.publish.rendered import (
+from generator.objects.document import mapping_at
+from generator.reconcile.kinds import (
+    KAI_POD_GROUPS,
+    KAI_TOPOLOGIES,
+    KUEUE_TOPOLOGIES,
+    NAMESPACED,
+    OLDER_VERSIONS,
+    RESOURCE_FLAVORS,
+)
+from generator.reconcile.object_plan import (
+    KindPlan,
+    ObjectAction,
+    ObjectOp,
+    plan_nodes,
+    plan_objects,
+)
+from generator.reconcile.outcome import OutputOutcome, OutputsOutcome, RefusedWrite
+from generator.reconcile.outputs import PublishRequest
+from generator.reconcile.pace import BlockedWrites, WriteKey
+from generator.reconcile.rendered import (
     ObjectSet,
     RenderedOutput,
     build_removal,
     list_tier_keys,
     render_outputs,
 )
-from generator.publish.request import PublishRequest
-from generator.publish.users import REPLACEABLE, require_unused
 from generator.store.output_objects import OutputObjects
 from topology.model.errors import (
     KubeConflict,
@@ -30,7 +44,49 @@ from topology.model.errors import (
     KubeFenced,
     KubeInUse,
     KubeNotFound,
+    show,
 )
+
+
+class _User(NamedTuple):
+    """A kind of objects that name those of another kind."""
+
+    resource: Resource
+    find_name: Callable[[Mapping[str, Any]], object]
+    """Returns the name that an object's spec refers to."""
+
+
+_USERS: Final[Mapping[Resource, _User]] = MappingProxyType(
+    {
+        KAI_TOPOLOGIES: _User(
+            KAI_POD_GROUPS, lambda spec: mapping_at(spec, "topologyConstraint").get("topology")
+        ),
+        KUEUE_TOPOLOGIES: _User(RESOURCE_FLAVORS, lambda spec: spec.get("topologyName")),
+    }
+)
+_UNCHANGEABLE: Final = 422
+"""What a server answers to such a change."""
+REPLACEABLE: Final = frozenset(_USERS)
+"""The kinds whose objects are deleted and created again where they cannot change."""
+
+
+def require_unused(objects: OutputObjects, resource: Resource, name: str) -> None:
+    """Refuse to replace an object that others name.
+
+    Raises:
+        KubeInUse: one of them, which the message names, refers to it.
+        KubeError: they cannot be listed.
+    """
+    user = _USERS[resource]
+    versions = OLDER_VERSIONS.get(user.resource, ())
+    for found in objects.list_once(user.resource, versions):
+        if user.find_name(mapping_at(found, "spec")) == name:
+            shown = show(str(mapping_at(found, "metadata").get("name", "")), 253)
+            raise KubeInUse(
+                f"its levels cannot change while the {user.resource.kind} {shown} uses it",
+                status=_UNCHANGEABLE,
+            )
+
 
 log = logging.getLogger(__name__)
 

@@ -7,8 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.kube.owned_parts import render_part
-from generator.publish.plan import KindPlan, ObjectOp, changes_label, plan_nodes, plan_objects
-from generator.publish.rendered import DesiredObject
+from generator.reconcile.object_plan import (
+    KindPlan,
+    ObjectOp,
+    changes_label,
+    plan_nodes,
+    plan_objects,
+)
+from generator.reconcile.rendered import DesiredObject
 from generator.store.output_objects import ObservedObject
 from tests.effort import examples
 

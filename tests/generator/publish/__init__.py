@@ -1,1 +1,0 @@
-"""Tests of the outputs: plans, limits, files and what is reported."""
