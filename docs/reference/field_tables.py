@@ -8,8 +8,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from generator.cli.commands.reference.field_docs import describe_type
-from generator.cli.commands.reference.schema import SCHEMAS, build_schema
+from generator.cli.schemas import SCHEMAS, build_schema, describe_type
 
 _PAGE = "reference/fields"
 

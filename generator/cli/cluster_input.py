@@ -6,13 +6,14 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import click
 
 from generator.cli.input_files import read_running_gangs
 from generator.cli.observation import read_observation, read_saved_tree
-from generator.cli.options.values import parse_level_names
+from generator.cli.option_types import parse_level_names
+from generator.cli.options import RequestOptions
 from generator.cli.output import MAX_MESSAGE, list_nodes, show_count
 from generator.cli.request_input import (
     LoadedRequest,
@@ -61,15 +62,14 @@ class ClusterInput(NamedTuple):
     """Whether the free capacity excludes the pods of the cluster."""
 
 
-def read_request(options: dict[str, Any]) -> LoadedRequest:
+def read_request(given: RequestOptions) -> LoadedRequest:
     """Read the request. Print on stderr how the manifest of another system was understood.
 
     What is printed about a job of sbatch depends on the nodes: `fit_to_cluster` prints it.
     """
-    file, sbatch = options["file"], options["sbatch"]
-    if (file is None) == (sbatch is None):
+    if (given.file is None) == (given.sbatch is None):
         raise click.UsageError("give one request: either --file or --sbatch")
-    loaded = load_request(file, sbatch, parse_level_names(options["level"]), os.environ)
+    loaded = load_request(given.file, given.sbatch, parse_level_names(given.level), os.environ)
     if loaded.translation is None:
         print_ignored(find_unused_fields(loaded.document))
     elif not loaded.is_job:
@@ -146,8 +146,8 @@ def _note_unlisted_nodes(tree: TopologyTree, inventory: Inventory | None) -> Non
 
 
 def _fetch_free_nodes(cluster: ClusterAccess) -> tuple[Inventory, ReservedNodes]:
-    from generator.reservations.cluster_view import fetch_reserved_nodes  # noqa: PLC0415 - loads the Kubernetes client
-    from generator.store.cluster import open_cluster  # noqa: PLC0415 - the same
+    from generator.reservations.cluster_view import fetch_reserved_nodes
+    from generator.store.cluster import open_cluster
 
     with open_cluster(cluster, os.environ) as store:
         # Pods first: a pod that uses up a reservation is then subtracted from the nodes as well.

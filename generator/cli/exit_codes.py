@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import NoReturn
 
@@ -28,21 +28,15 @@ class ExitCode(IntEnum):
     """`--check` failed, or `apply` did not write because the plan is held or writing is paused."""
 
 
-def code_for(problems: Sized) -> ExitCode:
-    """Return the code of a command that has answered: 3 if it skipped some input, else 0.
-
-    Args:
-        problems: the input that was skipped.
-    """
-    return ExitCode.SKIPPED if len(problems) else ExitCode.OK
+def end(code: ExitCode) -> NoReturn:
+    """End the command with a code."""
+    raise click.exceptions.Exit(code)
 
 
-def exit_with_problems(
-    ctx: click.Context, problems: Sequence[ParseError], code: ExitCode | None = None
-) -> NoReturn:
+def exit_with_problems(problems: Sequence[ParseError], code: ExitCode | None = None) -> NoReturn:
     """Print the skipped input; exit with the given code, else 3 if input was skipped, else 0."""
     print_problems(problems)
-    ctx.exit(code or code_for(problems))
+    end(code or (ExitCode.SKIPPED if problems else ExitCode.OK))
 
 
 def exit_without_data(problems: Sequence[ParseError]) -> NoReturn:

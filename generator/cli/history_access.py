@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from generator.cli.options import HistoryOptions
 from topology.model.errors import StoreError
 
 if TYPE_CHECKING:
@@ -17,18 +18,18 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def open_given_history(store: Path | None, file: Path | None) -> Iterator[History]:
+def open_given_history(given: HistoryOptions) -> Iterator[History]:
     """Yield the history of a folder, or that of a file.
 
     Raises:
         click.UsageError: neither is given, or both are.
         StoreError: there is no history, or it cannot be read.
     """
-    if (store is None) == (file is None):
+    if (given.store is None) == (given.history is None):
         raise click.UsageError("give the history to read: either --store or --history")
-    from generator.history.history_file import FILE_NAME, open_history  # noqa: PLC0415 - loads SQLite
+    from generator.history.history_file import FILE_NAME, open_history
 
-    with open_history(file or (store or Path()) / FILE_NAME) as history:
+    with open_history(given.history or (given.store or Path()) / FILE_NAME) as history:
         yield history
 
 

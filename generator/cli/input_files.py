@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import (
     BaseModel,
@@ -16,7 +17,7 @@ from pydantic import (
     field_validator,
 )
 
-from generator.objects.yaml_document import parse_document
+from generator.objects.yaml_document import parse_document, parse_documents
 from generator.placement.cluster.nodes import RunningGang, RunningPods
 from generator.placement.wire import PodRequest, Tier
 from generator.store.local_files import read_whole_file
@@ -105,6 +106,36 @@ def _read_document(file: str, limit: int) -> tuple[str, object]:
     """Return the name to show, and the only document in a file."""
     source, raw = read_input(file, limit)
     return source, parse_document(raw, source=source).value
+
+
+class LoadedPods(NamedTuple):
+    """The objects in a file of pods, and those that cannot be read."""
+
+    source: str
+    """The name to show."""
+    documents: tuple[Mapping[str, Any], ...]
+    problems: tuple[ParseError, ...]
+
+
+def read_pods(file: str) -> LoadedPods:
+    """Read the objects in a file of pods; `-` is stdin.
+
+    Raises:
+        ConfigError: the file cannot be read, or holds no object.
+    """
+    source, raw = read_input(file, MAX_RUNNING_BYTES)
+    documents: list[Mapping[str, Any]] = []
+    problems: list[ParseError] = []
+    for document in parse_documents(raw, source=source):
+        if isinstance(document, ParseError):
+            problems.append(document)
+        elif isinstance(document.value, dict):
+            documents.append(document.value)
+        else:
+            problems.append(ParseError("expected pods", source=source, line=document.line))
+    if not documents:
+        raise ConfigError(str(problems[0]) if problems else f"{source}: expected pods")
+    return LoadedPods(source, tuple(documents), tuple(problems))
 
 
 def read_input(file: str, limit: int) -> tuple[str, bytes]:

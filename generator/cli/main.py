@@ -14,7 +14,7 @@ def main(name: str = "toponaut") -> None:
     # Until `run_program` has its handlers, Ctrl-C ends the process without a traceback.
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-    from runtime.program import run_program  # noqa: PLC0415 - takes longer than all before it
+    from runtime.program import run_program
 
     run_program(partial(_load, name))
 
@@ -25,9 +25,9 @@ def kubectl_main() -> None:
 
 
 def _load(name: str) -> Callable[[], object]:
-    from generator.cli.group import cli  # noqa: PLC0415 - a signal must not wait for imports
-    from runtime.library_settings import set_library_defaults  # noqa: PLC0415 - the same
-    from runtime.memory import collect_garbage_rarely  # noqa: PLC0415 - the same
+    from generator.cli.group import cli
+    from runtime.library_settings import set_library_defaults
+    from runtime.memory import collect_garbage_rarely
 
     set_library_defaults()
     collect_garbage_rarely()

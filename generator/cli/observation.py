@@ -10,12 +10,14 @@ from typing import Final, NamedTuple
 import click
 
 from generator.cli.exit_codes import exit_without_data
+from generator.cli.options import ClusterOptions, InputOptions
 from generator.cli.output import open_progress, show_count
 from generator.ingest.inputs import Inputs
 from generator.ingest.sources import NO_SOURCE_MESSAGE, Sources, read_inputs, read_nodes
 from generator.objects.inventory import list_node_labels
+from generator.objects.topology_levels import parse_topology_levels
 from generator.objects.yaml_document import parse_document
-from generator.observe.labelled_tree import build_labelled_tree
+from generator.observe.labelled_tree import build_labelled_tree, parse_label_keys
 from generator.observe.listed_tree import name_as_listed, restrict_to_listed
 from generator.observe.observation import Observation, ObservationCache, observe
 from generator.observe.unmatched_nodes import derive_unlisted_members
@@ -36,7 +38,61 @@ from topology.planes.policy import COMPUTE
 
 MAX_TREE_BYTES = 256 << 20
 _MAX_NAMES_SHOWN: Final = 8
+_MAX_TOPOLOGY_BYTES: Final = 4 << 20
 _FORWARDING: Final = frozenset({DeviceKind.SWITCH, DeviceKind.ROUTER, DeviceKind.AGGREGATION})
+
+
+def parse_sources(given: InputOptions) -> Sources:
+    """Return the sources that the options name.
+
+    Raises:
+        click.UsageError: two of the sources exclude each other.
+    """
+    sources = Sources(
+        cluster=ClusterOptions(given.kube, given.kubeconfig, given.context).find_cluster(),
+        reports=given.reports,
+        ibnetdiscover=(*given.ibnetdiscover, *given.files),
+        lldpcli=given.lldpcli,
+        snmpwalk=given.snmpwalk,
+        hypernodes=given.hypernodes,
+        node_labels=_parse_label_keys(given.node_labels, given.topology),
+        has_islands=given.islands,
+        nodes=given.nodes,
+        planes=given.planes,
+        plane=given.plane,
+    )
+    if sources.hypernodes and not sources._replace(hypernodes=None).is_empty:
+        raise click.UsageError("--hypernodes is already a tree: give no other source")
+    if sources.node_labels and not sources._replace(node_labels=(), cluster=None).is_empty:
+        raise click.UsageError("--node-labels is already a tree: give no other source")
+    if sources.node_labels and not (sources.nodes or sources.cluster):
+        raise click.UsageError("--node-labels needs the nodes: give --nodes or --kube")
+    if sources.cluster and sources.reports:
+        raise click.UsageError("--kube reads the reports of the cluster: give no --reports")
+    if sources.is_tree and (sources.planes or sources.plane):
+        option = "--hypernodes" if sources.hypernodes else "--node-labels"
+        raise click.UsageError(f"{option} is already a tree: give no --planes and no --plane")
+    if sources.has_islands and not sources.is_tree:
+        raise click.UsageError("--islands is for --hypernodes, --node-labels and --topology")
+    return sources
+
+
+def _parse_label_keys(keys: str | None, topology: Path | None) -> tuple[str, ...]:
+    """Return the label keys of an option or of an object, coarsest first.
+
+    Raises:
+        click.UsageError: both are given.
+        ConfigError: they name no label keys.
+    """
+    if keys is not None and topology is not None:
+        raise click.UsageError("give only one of --node-labels and --topology")
+    if topology is not None:
+        raw = read_whole_file(topology, _MAX_TOPOLOGY_BYTES)
+        if isinstance(raw, ParseError):
+            raise ConfigError(str(raw))
+        levels = parse_topology_levels(raw, source=show(str(topology), 1024))
+        return parse_label_keys(",".join(levels))
+    return () if keys is None else parse_label_keys(keys)
 
 
 class LoadedObservation(NamedTuple):

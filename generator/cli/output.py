@@ -19,10 +19,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from threading import Lock, Timer
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
-import yaml
 
 from runtime.progress import Progress
 from topology.model.errors import ParseError, TopologyError, show
@@ -31,7 +30,6 @@ from topology.model.name_ranges import fold_names
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _PIECES_PER_BLOCK: Final = 100_000
 _MAX_RANGE_CHARS: Final = 120
 _FOLDABLE: Final = re.compile(r"[\w.:-]+\Z", re.ASCII)
@@ -50,19 +48,56 @@ NAME: Final = "name"
 """The output format for scripts: one name per line."""
 CSV: Final = "csv"
 """The output format for spreadsheets."""
+SEVERITY_COLORS: Final = {"error": "red", "warning": "yellow", "info": "blue"}
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet runs a cell that starts with one of these as a formula. Names are untrusted."""
 
 
-def print_document(document: object, output: str, *, text: Callable[[], str]) -> None:
-    """Print one document in the chosen format; `text` is called only for text."""
+class Table(NamedTuple):
+    """Columns and rows, for people and for spreadsheets. Cells are escaped with `errors.show`."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    total: str = ""
+    """A line below the rows in text."""
+    empty: str = ""
+    """What text says instead of a table without rows."""
+
+    def render(self) -> str:
+        """Return the table as text."""
+        if self.empty and not self.rows:
+            return self.empty
+        table = render_table([column.upper() for column in self.columns], self.rows)
+        return f"{table}\n{self.total}" if self.total else table
+
+
+def print_document(
+    document: object,
+    output: str,
+    *,
+    text: Callable[[], str | Table],
+    table: Callable[[], Table] | None = None,
+) -> None:
+    """Print one document in the chosen format; only what the format needs is called.
+
+    Args:
+        document: what JSON and YAML print.
+        output: the format.
+        text: what text and wide print, and CSV if it is a table.
+        table: what CSV prints instead.
+    """
     if output == "json":
         _print_json(document)
     elif output == "yaml":
-        shown = yaml.dump(document, Dumper=_DUMPER, sort_keys=False, allow_unicode=False)
-        click.echo(shown, nl=False)
+        _print_yaml(document)
     else:
-        click.echo(text())
+        shown = table() if output == CSV and table is not None else text()
+        if not isinstance(shown, Table):
+            click.echo(shown)
+        elif output == CSV:
+            print_csv(shown.columns, shown.rows)
+        else:
+            click.echo(shown.render())
 
 
 def _print_json(document: object) -> None:
@@ -71,6 +106,14 @@ def _print_json(document: object) -> None:
     while block := "".join(islice(pieces, _PIECES_PER_BLOCK)):
         click.echo(block, nl=False)
     click.echo()
+
+
+def _print_yaml(document: object) -> None:
+    import yaml
+
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    shown = yaml.dump(document, Dumper=dumper, sort_keys=False, allow_unicode=False)
+    click.echo(shown, nl=False)
 
 
 def print_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -135,9 +178,9 @@ def render_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _render_rich_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    from rich.console import Console  # noqa: PLC0415 - slow to import, and a pipe needs none of it
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
 
     console = Console()
     grid = Table(box=None, pad_edge=False, header_style="bold")
@@ -282,8 +325,8 @@ class _ProgressStep(NamedTuple):
 
 
 def _build_bar() -> RichProgress:
-    from rich import progress  # noqa: PLC0415 - slow to import, and short work needs none of it
-    from rich.console import Console  # noqa: PLC0415
+    from rich import progress
+    from rich.console import Console
 
     return progress.Progress(
         progress.SpinnerColumn(),

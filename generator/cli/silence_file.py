@@ -8,16 +8,11 @@ from typing import Final
 
 import click
 
-from generator.objects.yaml_document import parse_documents
-from generator.store.file_kinds import FileKind, expect_kind
-from generator.store.local_files import read_whole_file
-from topology.cabling.plan_diff import DifferenceKind
 from topology.findings.silences import Silence, parse_silences
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.facts import FindingKind
 
 MAX_SILENCE_BYTES: Final = 16 << 20
-_KINDS: Final = frozenset([*(kind.value for kind in (*FindingKind, *DifferenceKind))])
 
 
 def read_silences(file: Path | None) -> tuple[Silence, ...]:
@@ -26,19 +21,25 @@ def read_silences(file: Path | None) -> tuple[Silence, ...]:
     Raises:
         ConfigError: the file cannot be read, or an entry is wrong.
     """
+    from generator.objects.yaml_document import parse_documents
+    from generator.store.file_kinds import FileKind, expect_kind
+    from generator.store.local_files import read_whole_file
+    from topology.cabling.plan_diff import DifferenceKind
+
     if file is None:
         return ()
     source = show(str(file), 1024)
     raw = read_whole_file(file, MAX_SILENCE_BYTES)
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
+    kinds = frozenset(kind.value for kind in (*FindingKind, *DifferenceKind))
     silences: list[Silence] = []
     with expect_kind(file, FileKind.SILENCES):
         for document in parse_documents(raw, source=source):
             if isinstance(document, ParseError):
                 raise ConfigError(str(document))
             try:
-                silences += parse_silences(document.value, kinds=_KINDS)
+                silences += parse_silences(document.value, kinds=kinds)
             except ConfigError as error:
                 raise ConfigError(f"{source}: {error}") from error
     return tuple(silences)

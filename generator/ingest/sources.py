@@ -93,6 +93,10 @@ class Sources(NamedTuple):
         """Whether the source is a tree already, without ports and cables."""
         return bool(self.hypernodes or self.node_labels)
 
+    def with_plane(self, plane: str | None) -> Sources:
+        """Return the sources with a plane, unless they name one or have no planes."""
+        return self if self.is_empty or self.is_tree or self.plane else self._replace(plane=plane)
+
 
 def read_inputs(
     sources: Sources, *, now: datetime | None = None, progress: Progress = NO_PROGRESS

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from generator.cli.commands.doctor.rights import Right, list_needed_rights
+from generator.cli.commands.programs.doctor.rights import Right, list_needed_rights
 from generator.objects.outputs import OutputType
 from generator.reconcile.kinds import KINDS
 from tests.daemonset.readers import written

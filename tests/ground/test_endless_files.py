@@ -13,7 +13,7 @@ import click
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.cli.options.value_types import InputFile
+from generator.cli.option_types import InputFile
 from tests.effort import first_of
 from tests.ground.command_runs import END_S, check_text, command_line
 from tests.ground.exit_rows import ROWS, commands, write_inputs

@@ -14,7 +14,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from generator.cli.options.value_types import (
+from generator.cli.option_types import (
     InputFile,
     InputFolder,
     OutputFile,
@@ -29,12 +29,16 @@ HUGE = ("9" * 20, "9" * 30, "-" + "9" * 30)
 NUMBERS = (*NOT_FINITE, *NOT_NUMBERS, *HUGE, "-1", "9" * 12, "9" * 19)
 DURATIONS = (*NUMBERS, "1", "nans", "infs", "1e308s", "-1s", "999999999h", "9" * 30 + "s", "8761h")
 SHARES = (*NUMBERS, "101%", "nan%", "1", "-1%", "1e308%", "2")
+NAMES = ("", " ", "A", "a b", "../a", "a/b", "-a", "a-", "a\n", "x" * 300)
 BY_PARSER = {
     "parse_duration": DURATIONS,
     "parse_share": SHARES,
     "parse_since": (*NUMBERS, "2026-11", "2026-13-01", "2026-11-01T08:00:00", "1999-01-01", "now"),
     "_parse_load": (*SHARES, "0", "0.0001"),
     "parse_swaps": (*NUMBERS, "101%", "nan%", "-0.1"),
+    "parse_namespace": NAMES,
+    "parse_object_name": NAMES,
+    "parse_label_prefix": NAMES,
 }
 AGENT_VALUES = {
     "parse_duration": (*DURATIONS, "0s"),
@@ -44,7 +48,7 @@ AGENT_VALUES = {
 
 
 def values_of(param: click.Parameter) -> tuple[str, ...]:
-    """Return values that a parameter must refuse; empty if it takes no number."""
+    """Return values that a parameter must refuse; empty if it takes any text."""
     if isinstance(param.type, WholeNumber):
         has_any_sign = param.type.bounds[0] < 0
         return (*NOT_FINITE, *NOT_NUMBERS, *HUGE) if has_any_sign else NUMBERS

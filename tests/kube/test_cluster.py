@@ -7,7 +7,7 @@ import pytest
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import read_observation
-from generator.cli.plan_input import read_observed
+from generator.cli.plans import read_observed
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
 from generator.kube.resources import FABRICS, HYPERNODES, NODES, REPORTS

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generator.cli.config_file import check_option_values, find_config_file
 from generator.cli.exit_codes import ExitCode
 from generator.cli.group import cli
-from generator.cli.group.config_file import check_option_values, find_config_file
 from tests.generator.scenes import run
 from topology.model.errors import ConfigError
 

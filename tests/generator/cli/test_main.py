@@ -82,7 +82,7 @@ def test_it_turns_an_error_into_one_line_and_a_code(
     def failing() -> None:
         raise error
 
-    monkeypatch.setattr("generator.cli.syntax.reference.schema.command", failing)
+    monkeypatch.setattr("generator.cli.commands.reference.schema.command", failing)
     ran = CliRunner().invoke(cli, ["schema"])
     assert (ran.exit_code, ran.stdout) == (code, "")
     assert ran.stderr.startswith("error: ")

@@ -76,9 +76,9 @@ finally:
 
 BUILT = """
 import pydantic
-import generator.cli.commands.fabric.tree, generator.cli.commands.place
-import generator.cli.commands.plan, generator.cli.commands.switches
+import generator.cli.cluster_input, generator.cli.observation, generator.cli.plans
 import generator.objects.reservation, generator.objects.tree_document
+import generator.switches.config, generator.switches.reports
 models = [pydantic.BaseModel]
 for model in models:
     models += model.__subclasses__()

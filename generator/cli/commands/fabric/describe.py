@@ -1,50 +1,328 @@
-"""`toponaut describe`: all that is known about one node, switch, port or domain."""
+"""`toponaut describe`: all that is known about one node, switch, port, domain or gang."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+import os
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from generator.cli.commands.fabric.descriptions import FabricDescriber
-from generator.cli.commands.fabric.running_jobs import read_gangs
+from generator.cli import options
+from generator.cli.commands.gangs.where import print_job
 from generator.cli.exit_codes import exit_with_problems
-from generator.cli.observation import read_observation
+from generator.cli.options import InputOptions, PodOptions
 from generator.cli.output import WIDE, list_nodes, print_document, render_table
-from generator.cli.source_values import parse_sources
-from generator.observe.observation import ObservationCache
-from topology.join.fabric_join import build_fabric
-from topology.model.errors import ConfigError, show
-from topology.planes.plane import split_planes
+from generator.kube.access import ClusterAccess
+from topology.model.errors import ConfigError, ParseError, show
+from topology.model.facts import DeviceKind, Finding, render_finding
+from topology.model.ids import natural_key
+from topology.model.tree import TopologyTree
 
+if TYPE_CHECKING:
+    from topology.model.fabric import Fabric, FabricDevice, Link
+    from topology.model.fabric_columns import Flags
+    from topology.planes.plane import PlaneSplit
+
+_GANG: Final = "gang"
+_KINDS: Final = ("node", "switch", "port", "domain", _GANG)
 _PORT_HEADER: Final = ("PORT", "STATE", "RATE", "PLANE", "RAIL", "CONNECTED TO", "NOTE")
 _GBPS: Final = 1_000_000_000
 _MAX_IDS: Final = 8
+_MIN_RAILS: Final = 2
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+_HOSTS: Final = frozenset({DeviceKind.HOST, DeviceKind.UNKNOWN})
+NodesByGang = Mapping[str, Collection[str]]
 
 
-def run(ctx: click.Context, /, output: str, *, kind: str, name: str, **options: Any) -> None:  # noqa: ANN401 - click's
-    """Run `toponaut describe` with the values of its options."""
-    pods, running = options.pop("pods"), options.pop("running")
-    if pods and running:
-        raise click.UsageError("give only one of --pods and --running")
-    sources = parse_sources(options)
-    if sources.is_tree and kind != "domain":
+@click.command(name="describe")
+@click.argument("kind", type=click.Choice(_KINDS))
+@click.argument("name")
+@options.sources
+@options.pods
+@options.wide_output
+def command(kind: str, name: str, sources: InputOptions, pods: PodOptions, *, output: str) -> None:
+    """Print all that is known about a node, a switch, a port, a domain or a gang.
+
+    NAME is a name, or an id such as a GUID or a MAC; the name of a port is DEVICE:PORT, such as
+    node-0001:mlx5_0/1. Pods come from --pods, from --running or, with --kube, from the cluster:
+    they show which gangs run on a node, below a switch or in a domain. toponaut where prints the
+    same about a gang, and also reads a saved tree.
+    """
+    from generator.cli.observation import parse_sources, read_observation
+    from generator.observe.observation import ObservationCache
+    from topology.join.fabric_join import build_fabric
+    from topology.planes.plane import split_planes
+
+    if kind == _GANG:
+        print_job(name, sources, pods, output=output)
+    pods.refuse_both()
+    given = parse_sources(sources)
+    if given.is_tree and kind != "domain":
         raise click.UsageError("HyperNodes and labels have no devices: give another source")
     memory = ObservationCache(has_updates=False)
-    read = read_observation(sources, memory=memory)
-    describer = FabricDescriber(
+    read = read_observation(given, memory=memory)
+    gangs, problems = _read_gangs(pods, given.cluster)
+    describer = _FabricDescriber(
         memory.split or split_planes(build_fabric(())),  # a tree has no devices
         read.observation.tree,
         read.observation.findings,
-        read_gangs(pods, running, sources.cluster),
+        gangs,
     )
     document = _describe(describer, kind, name)
     print_document(document, output, text=lambda: "\n".join(_render_text(document, output)))
-    exit_with_problems(ctx, read.problems)
+    exit_with_problems((*read.problems, *problems))
 
 
-def _describe(describer: FabricDescriber, kind: str, name: str) -> dict[str, Any]:
+def _read_gangs(
+    given: PodOptions, cluster: ClusterAccess | None
+) -> tuple[NodesByGang | None, Sequence[ParseError]]:
+    """Return the nodes of each gang, or None if no source names pods, and the skipped pods.
+
+    Raises:
+        ConfigError: a file cannot be read, or has no pods.
+        KubeError: the pods of the cluster cannot be listed.
+    """
+    from generator.cli.input_files import read_pods, read_running_gangs
+    from generator.store.file_kinds import FileKind, expect_kind
+
+    if given.running is not None:
+        gangs = read_running_gangs(given.running)
+        return {row.gang: {pod.node for pod in row.pods} for row in gangs}, ()
+    if given.pods is not None:
+        with expect_kind(Path(given.pods), FileKind.PODS):
+            read = read_pods(given.pods)
+        return _group_by_gang(read.documents), read.problems
+    if cluster is None:
+        return None, ()
+    from generator.store.cluster import open_cluster
+
+    with open_cluster(cluster, os.environ) as store:
+        return _group_by_gang(store.read_pods()), ()
+
+
+def _group_by_gang(pods: Iterable[Mapping[str, Any]]) -> NodesByGang:
+    from generator.objects.pods import parse_gang_pod
+
+    nodes: dict[str, set[str]] = defaultdict(set)
+    for pod in pods:
+        status = pod.get("status")
+        if isinstance(status, dict) and status.get("phase") in _ENDED:
+            continue
+        found = parse_gang_pod(pod)
+        if found is not None and found.gang:
+            nodes[found.gang].add(found.node)
+    return nodes
+
+
+@dataclass(frozen=True, slots=True)
+class _FabricDescriber:
+    """A fabric, its tree and its findings."""
+
+    split: PlaneSplit
+    """The fabric, and the planes of its ports."""
+    tree: TopologyTree
+    findings: Sequence[Finding]
+    gangs: NodesByGang | None = None
+    """The nodes of each gang; None: unknown."""
+
+    @property
+    def fabric(self) -> Fabric:
+        """All devices, ports and links."""
+        return self.split.fabric
+
+    def find_device(self, name: str, *, is_switch: bool) -> int | None:
+        """Return the number of a host or a switch by its name, its node, or one of its ids."""
+        candidates = [
+            index
+            for index, device in enumerate(self.fabric.devices)
+            if (device.kind not in _HOSTS if is_switch else device.kind in _HOSTS)
+        ]
+        rows = self.fabric.devices
+        named = [index for index in candidates if name in {rows[index].name, rows[index].node}]
+        wanted = name.lower().removeprefix("0x")
+        with_id = (
+            index
+            for index in candidates
+            if any(row.value.lower().removeprefix("0x") == wanted for row in rows[index].ids)
+        )
+        return named[0] if named else next(with_id, None)
+
+    def describe_device(self, device: int) -> dict[str, Any]:
+        """Return a device: its ids, domains, ports with the other end of each cable, findings."""
+        row = self.fabric.devices[device]
+        home = self._home_of(row)
+        unplaced = [one.reason for one in self.tree.unplaced if one.node in {row.name, row.node}]
+        return {
+            "name": row.name,
+            "kind": row.kind.value,
+            "node": row.node,
+            "ids": [{"type": one.kind.value, "value": one.value} for one in row.ids],
+            "domains": [] if home is None else self._render_tiers(home),
+            "unplaced": unplaced[0] if unplaced else None,
+            "jobs": self._list_jobs(self._list_nodes_at(device)),
+            "ports": self._describe_ports(device),
+            "findings": self._render_findings({row.name, row.node or row.name}),
+        }
+
+    def describe_port(self, device: int, port: str) -> dict[str, Any] | None:
+        """Return a port of a device and its findings. None if the device has no such port."""
+        row = self.fabric.devices[device]
+        ports = [one for one in self._describe_ports(device) if one["name"] == port]
+        if not ports:
+            return None
+        findings = [
+            render_finding(finding) for finding in self.findings if (row.name, port) in finding.ends
+        ]
+        return {"device": row.name, **ports[0], "findings": findings}
+
+    def describe_domain(self, name: str) -> dict[str, Any] | None:
+        """Return a domain with all its nodes; None if the tree has no such domain."""
+        names = [row.name for row in self.tree.domains]
+        if name not in names:
+            return None
+        number = names.index(name)
+        domain = self.tree.domains[number]
+        nodes = self.tree.nodes_of(domain)
+        inside = (
+            row
+            for row in self.tree.domains
+            if domain.start <= row.start and row.stop <= domain.stop and row.tier <= domain.tier
+        )
+        switches = set(chain.from_iterable(row.switches for row in inside))
+        return {
+            "name": domain.name,
+            "tier": self.tree.tiers[domain.tier - 1],
+            "margin": domain.margin,
+            "parents": self._render_tiers(number)[1:],
+            "children": [self.tree.domains[child].name for child in domain.children],
+            "nodes": list(nodes),
+            "switches": list(domain.switches),
+            "jobs": self._list_jobs(nodes),
+            "findings": self._render_findings({*nodes, *switches}),
+        }
+
+    def _home_of(self, device: FabricDevice) -> int | None:
+        """Return the lowest domain of a node, or the domain that a switch connects."""
+        node = device.node or device.name
+        numbered = enumerate(self.tree.domains)
+        homes = (n for n, row in numbered if node in row.nodes or device.name in row.switches)
+        return next(homes, None)
+
+    def _render_tiers(self, number: int) -> list[dict[str, Any]]:
+        """Return a domain and those above it, lowest first."""
+        rows = [self.tree.domains[index] for index in self.tree.with_ancestors(number)]
+        return [
+            {"tier": self.tree.tiers[row.tier - 1], "name": row.name, "margin": row.margin}
+            for row in rows
+        ]
+
+    def _render_findings(self, names: set[str]) -> list[dict[str, Any]]:
+        return [
+            render_finding(finding)
+            for finding in self.findings
+            if finding.device in names or any(end.device in names for end in finding.ends)
+        ]
+
+    def _describe_ports(self, device: int) -> list[dict[str, Any]]:
+        numbers = [n for n, port in enumerate(self.fabric.ports) if port.device == device]
+        links = self._links_of(set(numbers))
+        planes = self.split.port_planes
+        rails = number_rails(self.fabric, planes.is_in(self.tree.plane))
+        rows = []
+        for number in numbers:
+            port, plane = self.fabric.ports[number], planes.get(number)
+            row = {
+                "name": port.name,
+                "medium": port.medium.value,
+                "state": port.state.value,
+                "rateBps": port.rate_bps,
+                "plane": plane.plane if plane else None,
+                "rail": self._find_rail(number, links.get(number, ()), rails),
+                "links": [self._render_link(link, number) for link in links.get(number, ())],
+            }
+            rows.append(row)
+        return rows
+
+    def _find_rail(self, port: int, links: Sequence[Link], rails: Mapping[int, int]) -> int | None:
+        """Return the rail of a port of a host, or of the host at the other end of a cable."""
+        peers = (link.b if link.a == port else link.a for link in links)
+        return next((rails[end] for end in (port, *peers) if end in rails), None)
+
+    def _list_jobs(self, nodes: Collection[str]) -> list[dict[str, Any]] | None:
+        """Return the gangs with pods on some nodes, and on which of them, by name."""
+        chosen = frozenset(nodes)
+        return (
+            None
+            if self.gangs is None
+            else [
+                {"gang": gang, "nodes": sorted(chosen.intersection(members), key=natural_key)}
+                for gang, members in sorted(self.gangs.items(), key=lambda row: natural_key(row[0]))
+                if not chosen.isdisjoint(members)
+            ]
+        )
+
+    def _list_nodes_at(self, device: int) -> list[str]:
+        """Return the node that a host is, or the nodes with a cable to a switch."""
+        ports = self.fabric.ports
+        own = {n for n, port in enumerate(ports) if port.device == device}
+        ends = ((link.a, link.b) for link in self.fabric.links)
+        peers = {ports[b if a in own else a].device for a, b in ends if (a in own) != (b in own)}
+        rows = [self.fabric.devices[index] for index in sorted({device, *peers})]
+        is_host = self.fabric.devices[device].kind in _HOSTS
+        chosen = [self.fabric.devices[device]] if is_host else rows
+        return [row.node or row.name for row in chosen if row.kind in _HOSTS]
+
+    def _links_of(self, ports: set[int]) -> dict[int, list[Link]]:
+        found: dict[int, list[Link]] = {}
+        for link in self.fabric.links:
+            for end in (link.a, link.b):
+                if end in ports:
+                    found.setdefault(end, []).append(link)
+        return found
+
+    def _render_link(self, link: Link, port: int) -> dict[str, Any]:
+        peer = self.fabric.port_name(link.b if link.a == port else link.a)
+        return {
+            "device": peer.device,
+            "port": peer.port,
+            "rateBps": link.rate_bps,
+            "oneSided": link.is_one_sided,
+            "disputed": link.is_disputed,
+        }
+
+
+def number_rails(fabric: Fabric, is_in_plane: Flags) -> dict[int, int]:
+    """Return the rail of each port of a plane: the number of its name among those of most hosts.
+
+    A fabric whose hosts have one port each, or share no names of ports, has no rails.
+
+    Args:
+        fabric: the ports.
+        is_in_plane: one flag per port: whether a host has it in the plane.
+    """
+    import numpy as np
+
+    from topology.model.fabric import columns_of
+    from topology.model.fabric_columns import name_codes
+
+    ports = np.flatnonzero(is_in_plane)
+    codes, texts = name_codes(columns_of(fabric).port_names, ports)
+    num_hosts = len(np.unique(columns_of(fabric).port_devices[ports]))
+    counts = np.bincount(codes, minlength=len(texts)).tolist()
+    usual = [text for text, count in zip(texts, counts, strict=True) if 2 * count >= num_hosts]
+    if len(usual) < _MIN_RAILS:
+        return {}
+    rail_of = {text: number for number, text in enumerate(sorted(usual, key=natural_key), 1)}
+    named = zip(ports.tolist(), codes.tolist(), strict=True)
+    return {port: rail_of[texts[code]] for port, code in named if texts[code] in rail_of}
+
+
+def _describe(describer: _FabricDescriber, kind: str, name: str) -> dict[str, Any]:
     """Return the document.
 
     Raises:
@@ -63,7 +341,7 @@ def _describe(describer: FabricDescriber, kind: str, name: str) -> dict[str, Any
     return {"kind": kind, **found} if kind in {"port", "domain"} else found
 
 
-def _describe_port(describer: FabricDescriber, name: str) -> dict[str, Any] | None:
+def _describe_port(describer: _FabricDescriber, name: str) -> dict[str, Any] | None:
     """Return the port DEVICE:PORT; both names may contain colons."""
     places = [index for index, char in enumerate(name) if char == ":"]
     if not places:

@@ -4,27 +4,71 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
-import numpy as np
 
+from generator.cli import options
 from generator.cli.exit_codes import exit_with_problems, exit_without_data
-from generator.cli.observation import check_plane
+from generator.cli.options import InputOptions
 from generator.cli.output import open_progress, print_document, render_table, shorten_names
-from generator.cli.source_values import parse_sources
-from generator.ingest.sources import NO_SOURCE_MESSAGE, read_inputs
-from topology.join.fabric_join import build_fabric
 from topology.model.errors import list_some, show
-from topology.model.fabric import Fabric
 from topology.model.ids import natural_key
-from topology.planes.compute_choice import ComputeChoice, describe_slots
-from topology.planes.machine_types import NO_SWITCH, MachineType
-from topology.planes.plane import Plane, PlaneSplit, split_planes
 from topology.planes.policy import COMPUTE, PlaneReason, PortPlane
+
+if TYPE_CHECKING:
+    from topology.model.fabric import Fabric
+    from topology.planes.compute_choice import ComputeChoice
+    from topology.planes.machine_types import MachineType
+    from topology.planes.plane import Plane, PlaneSplit
 
 _HEADER: Final = ("PLANE", "REASON", "HOSTS", "PORTS", "LINKED", "LEAVES", "NAMES")
 _MAX_NAMES_SHOWN: Final = 4
+
+
+@click.command(name="planes")
+@options.sources
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Show for each machine type why its compute ports were chosen, and the next candidate.",
+)
+@options.output
+def command(sources: InputOptions, output: str, *, explain: bool) -> None:
+    """Print the networks, the host ports in each, and why they are there.
+
+    The tree describes the compute network, unless you choose another with --plane. If ports are
+    in the wrong network, write rules to a file and pass it with --planes. --explain shows what
+    was compared.
+    """
+    from generator.cli.observation import check_plane, parse_sources
+    from generator.ingest.sources import NO_SOURCE_MESSAGE, read_inputs
+    from topology.join.fabric_join import build_fabric
+    from topology.planes.plane import split_planes
+
+    given = parse_sources(sources)
+    if given.is_empty:
+        raise click.UsageError(NO_SOURCE_MESSAGE)
+    if given.is_tree:
+        raise click.UsageError("HyperNodes and labels have no ports: give another source")
+    with open_progress("reading the sources") as progress:
+        inputs = read_inputs(given, progress=progress)
+        if not inputs.claims:
+            exit_without_data(inputs.problems)
+        progress.show("joining the reports")
+        fabric = build_fabric(inputs.all_claims)
+        split = split_planes(fabric, inputs.planes.policies)
+    check_plane(inputs.planes.plane_name, split.names)
+    rows = [_build_row(split, name) for name in split.names if given.plane in {None, name}]
+    choices = [_render_choice(fabric, choice) for choice in split.choices] if explain else []
+    document = [_render(fabric, row) for row in rows]
+    for row in document:
+        if explain and row["name"] == COMPUTE:
+            row["choices"] = choices
+    print_document(
+        document, output, text=lambda: _render_text(fabric, rows, choices, has_choices=explain)
+    )
+    exit_with_problems(inputs.problems)
 
 
 class _PlaneRow(NamedTuple):
@@ -35,40 +79,6 @@ class _PlaneRow(NamedTuple):
     """(port, its plane and the reason) per host port."""
     switch_port_of: dict[int, tuple[int, int]]
     """(switch, switch port) by linked host port; all are indexes of the fabric."""
-
-
-def run(
-    ctx: click.Context,
-    /,
-    output: str,
-    *,
-    explain: bool,
-    **options: Any,  # noqa: ANN401 - click's
-) -> None:
-    """Run `toponaut planes` with the values of its options."""
-    sources = parse_sources(options)
-    if sources.is_empty:
-        raise click.UsageError(NO_SOURCE_MESSAGE)
-    if sources.is_tree:
-        raise click.UsageError("HyperNodes and labels have no ports: give another source")
-    with open_progress("reading the sources") as progress:
-        inputs = read_inputs(sources, progress=progress)
-        if not inputs.claims:
-            exit_without_data(inputs.problems)
-        progress.show("joining the reports")
-        fabric = build_fabric(inputs.all_claims)
-        split = split_planes(fabric, inputs.planes.policies)
-    check_plane(inputs.planes.plane_name, split.names)
-    rows = [_build_row(split, name) for name in split.names if sources.plane in {None, name}]
-    choices = [_render_choice(fabric, choice) for choice in split.choices] if explain else []
-    document = [_render(fabric, row) for row in rows]
-    for row in document:
-        if explain and row["name"] == COMPUTE:
-            row["choices"] = choices
-    print_document(
-        document, output, text=lambda: _render_text(fabric, rows, choices, has_choices=explain)
-    )
-    exit_with_problems(ctx, inputs.problems)
 
 
 def _build_row(split: PlaneSplit, name: str) -> _PlaneRow:
@@ -115,6 +125,11 @@ def _render_choice(fabric: Fabric, choice: ComputeChoice) -> dict[str, Any]:
 
 
 def _render_slots(fabric: Fabric, machine: MachineType, columns: list[int]) -> dict[str, Any]:
+    import numpy as np
+
+    from topology.planes.compute_choice import describe_slots
+    from topology.planes.machine_types import NO_SWITCH
+
     switches = machine.switches[:, columns]
     linked = switches[switches != NO_SWITCH]
     names = {fabric.devices[switch].name for switch in np.unique(linked).tolist()}

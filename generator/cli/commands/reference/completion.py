@@ -9,10 +9,19 @@ from click.shell_completion import get_completion_class
 
 PROGRAM: Final = "toponaut"
 COMPLETE_VARIABLE: Final = "_TOPONAUT_COMPLETE"
+SHELLS: Final = ("bash", "zsh", "fish")
 
 
-def run(ctx: click.Context, /, shell: str) -> None:
-    """Run `toponaut completion` with the values of its options."""
+@click.command(name="completion")
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def command(ctx: click.Context, /, shell: str) -> None:
+    """Print the script with which a shell completes commands and options.
+
+    For bash: toponaut completion bash > ~/.local/share/bash-completion/completions/toponaut. For
+    zsh, write it to a folder in $fpath as _toponaut; for fish, to
+    ~/.config/fish/completions/toponaut.fish.
+    """
     kind = get_completion_class(shell)
     if kind is None:  # click has all of SHELLS
         raise click.UsageError(f"no completion for {shell}")

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import click
 
-from generator.cli.commands.reference.field_docs import describe_type, resolve_field
-from generator.cli.commands.reference.schema import SCHEMAS, build_schema
+from generator.cli.schemas import SCHEMAS, build_schema, describe_type, resolve_field
 from topology.findings.kind_descriptions import KIND_DESCRIPTIONS
 from topology.model.errors import ConfigError, list_some, show
 from topology.model.facts import FindingKind
@@ -21,8 +20,15 @@ _NO_DEFAULTS: Final[tuple[object, ...]] = (None, "", [], {})
 """Defaults that mean that nothing is set."""
 
 
-def run(topic: str | None) -> None:
-    """Run `toponaut explain` with the values of its options."""
+@click.command(name="explain")
+@click.argument("topic", required=False)
+def command(topic: str | None) -> None:
+    """Explain a kind of finding, or a field of an object or file.
+
+    TOPIC is a kind of finding such as missing-link, or the path of a field such as
+    fabric.spec.changeBudget, request.spec.groups or tree. Paths begin with fabric, planes, report,
+    request, reservation or tree. Without TOPIC, list all kinds and the roots of paths.
+    """
     if topic is None:
         click.echo("\n".join(_list_topics()))
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from generator.cli.commands.simulate.replayed_jobs import render_duration
+from generator.cli.commands.programs.simulate.jobs import render_duration
 from generator.simulation.replay.run_names import FIRST_FIT
 from generator.simulation.replay.statistics import NUM_POINTS, ReplayStatistics, compute_statistics
 from tests.generator.simulation.replay.scenes import cluster, jobs, replayed

@@ -1,0 +1,121 @@
+"""`toponaut history`: list when the tree changed, and what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from generator.cli import options
+from generator.cli.history_access import open_given_history, show_time
+from generator.cli.option_types import parse_since
+from generator.cli.options import HistoryOptions
+from generator.cli.output import CSV, Table, print_document
+from generator.history.tree_changes import (
+    ChangeCounts,
+    PlaceChange,
+    TreePart,
+    compare_trees,
+    count_changes,
+)
+from topology.model.tree import API_VERSION
+
+if TYPE_CHECKING:
+    from generator.history.history_file import Generation
+
+_HEADER: Final = (
+    "generation",
+    "time",
+    "nodes",
+    "domains",
+    *(f"{part}s changed" for part in TreePart),
+)
+
+
+@click.command(name="history")
+@options.history
+@click.option(
+    "--since",
+    type=parse_since,
+    metavar="DATE",
+    help="Only generations since this date or time: 2026-11-01, or 2026-11-01T08:00:00Z.",
+)
+@options.number("--limit", 1, 10_000, default=20, help="Number of generations, the newest ones.")
+@options.output_of(CSV)
+def command(history: HistoryOptions, *, since: datetime | None, limit: int, output: str) -> None:
+    """List the generations of the tree, newest first, and how many parts changed in each.
+
+    `toponaut serve` keeps the newest generation of each minute for a day, of each hour for 31 days,
+    and of each day for 400 days. `toponaut diff --since` names what changed.
+    """
+    since_s = 0 if since is None else int(since.timestamp())
+    with open_given_history(history) as opened:
+        steps = _list_steps(opened.read_generations(limit=limit + 1, since_s=since_s), limit)
+        total = opened.count_generations(since_s=since_s)
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": "TreeHistory",
+        "generations": [_render_step(step) for step in steps],
+        "leftOut": total - len(steps),
+    }
+    print_document(document, output, text=lambda: _build_table(steps, total))
+
+
+class _ListedGeneration(NamedTuple):
+    """A generation, and what differs from the one before it that is kept."""
+
+    generation: Generation
+    changes: tuple[PlaceChange, ...] | None
+    """None: nothing is known of what was before."""
+
+
+def _list_steps(generations: Sequence[Generation], limit: int) -> list[_ListedGeneration]:
+    """Return the steps; the last generation only serves as what was before."""
+    before = [*generations[1:], None][: len(generations)]
+    return [
+        _ListedGeneration(one, None if older is None else compare_trees(older.tree, one.tree))
+        for one, older in zip(generations, before, strict=True)
+    ][:limit]
+
+
+def _render_step(step: _ListedGeneration) -> dict[str, Any]:
+    tree = step.generation.tree
+    counts = None
+    if step.changes is not None:
+        counts = {part.value: count_changes(step.changes, part)._asdict() for part in TreePart}
+    return {
+        "generation": step.generation.number,
+        "time": show_time(step.generation.at_s),
+        "nodes": len(tree.nodes) + len(tree.unplaced),
+        "domains": len(tree.domains),
+        "changes": counts,
+    }
+
+
+def _build_table(steps: Sequence[_ListedGeneration], total: int) -> Table:
+    more = total - len(steps)
+    older = f"and {more} older; --limit {total} lists all" if more > 0 else ""
+    return Table(_HEADER, [_build_cells(step) for step in steps], older, "no generation")
+
+
+def _build_cells(step: _ListedGeneration) -> tuple[str, ...]:
+    tree = step.generation.tree
+    head = (
+        *(str(step.generation.number), show_time(step.generation.at_s)),
+        *(str(len(tree.nodes) + len(tree.unplaced)), str(len(tree.domains))),
+    )
+    if step.changes is None:
+        return (*head, *("?" for _ in TreePart))
+    return (*head, *(_show_counts(count_changes(step.changes, part)) for part in TreePart))
+
+
+def _show_counts(counts: ChangeCounts) -> str:
+    return ", ".join(_list_counts(counts)) or "none"
+
+
+def _list_counts(counts: ChangeCounts) -> Iterator[str]:
+    for number, what in zip(counts, ("added", "removed", "moved"), strict=True):
+        if number:
+            yield f"{number} {what}"

@@ -1,0 +1,105 @@
+"""`toponaut compare`: one gang placed under each preset, side by side."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from generator.cli import options
+from generator.cli.exit_codes import exit_with_problems
+from generator.cli.options import InputOptions, RequestOptions
+from generator.cli.output import Table, print_document, show_count
+from generator.placement.presets import Preset
+from topology.model.errors import show
+
+if TYPE_CHECKING:
+    from generator.placement.preset_comparison import PresetResult
+
+_COLUMNS: Final = ("PRESET", "TIER", "PODS", "DOMAINS USED", "FREE SLOTS IN THEM", "VICTIMS", "")
+
+
+@click.command(name="compare")
+@options.request
+@click.option(
+    "--preset",
+    multiple=True,
+    type=click.Choice([preset.value for preset in Preset]),
+    help="Only this preset. Repeatable.",
+)
+@options.sources
+@options.tree
+@options.running
+@options.timeout
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["text", "json", "yaml"]),
+    help="Format of the output.  [default: text on a terminal, else json]",
+)
+def command(
+    request: RequestOptions,
+    sources: InputOptions,
+    *,
+    preset: tuple[str, ...],
+    tree: Path | None,
+    running: Path | None,
+    timeout: float,
+    output: str | None,
+) -> None:
+    """Place a gang under each preset, and compare tiers, domains, free slots and victims.
+
+    Each preset may take the full --timeout. Nothing is written.
+    """
+    from generator.cli.cluster_input import (
+        build_input_snapshot,
+        fit_to_cluster,
+        read_cluster_input,
+        read_request,
+    )
+    from generator.cli.observation import parse_sources
+    from generator.placement.preset_comparison import compare_presets, render_comparison
+
+    given, loaded = parse_sources(sources), read_request(request)
+    cluster = read_cluster_input(given.with_plane(loaded.to_request(None).plane), tree)
+    loaded = fit_to_cluster(loaded, cluster)
+    wanted = loaded.to_request(None)
+    rows = compare_presets(
+        build_input_snapshot(cluster, running, loaded, wanted),
+        wanted.with_deadline(timeout),
+        [Preset(name) for name in preset] or list(Preset),
+        clock=time.monotonic,
+    )
+    output_format = output or ("text" if sys.stdout.isatty() else "json")
+    print_document(
+        render_comparison(rows),
+        output_format,
+        text=lambda: Table(_COLUMNS, [_render_cells(row) for row in rows]),
+    )
+    exit_with_problems(cluster.problems, loaded.code)
+
+
+def _render_cells(row: PresetResult) -> tuple[str, ...]:
+    placement = row.placement
+    if not placement.is_feasible:
+        kind = "no placement" if placement.reason is None else placement.reason.kind.value
+        return (row.preset.value, "-", "0", "-", "-", "-", kind)
+    pods = [node for nodes in placement.assignment.values() for node in nodes]
+    return (
+        row.preset.value,
+        show(placement.tier or "?"),
+        str(len(pods) - pods.count(None)),
+        ", ".join(show_count(num, show(tier)) for tier, num in _from_top(row.domains_used)),
+        ", ".join(f"{show(tier)} {num}" for tier, num in _from_top(row.slots_left)),
+        str(len(placement.victims)),
+        "" if placement.is_proved else "not proved best",
+    )
+
+
+def _from_top(counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """Yield the counts of tiers, highest tier first."""
+    return reversed(list(counts.items()))

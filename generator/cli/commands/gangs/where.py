@@ -1,0 +1,292 @@
+"""`toponaut where`: show where a running job is in the tree, and a better place for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+
+import click
+
+from generator.cli import options
+from generator.cli.exit_codes import exit_with_problems
+from generator.cli.options import InputOptions, PodOptions
+from generator.cli.output import list_nodes, print_document, render_table, show_count
+from generator.kube.access import ClusterAccess
+from generator.placement.cluster.nodes import NodeSpec, RunningGang
+from generator.placement.presets import Preset
+from generator.placement.quantities import count_request
+from topology.model.errors import ConfigError, ParseError, PlacementRequestError, show
+from topology.model.tree import API_VERSION, TopologyTree
+
+if TYPE_CHECKING:
+    from generator.jobs.job_location import JobLocation, Spread
+    from generator.jobs.running_jobs import JobPod, RunningJob
+    from generator.objects.inventory import Inventory
+    from generator.objects.pod_resources import PodUsage
+
+_UNKNOWN: Final = "(not in the tree)"
+TIMEOUT_S: Final = 10.0
+"""Time limit of the search for a better place, unless another is given."""
+
+
+@click.command(name="where")
+@click.argument("job")
+@options.sources
+@options.tree
+@options.pods
+@options.duration("--timeout", "10s", help="Time limit of the search for a better place.")
+@options.wide_output
+def command(
+    job: str,
+    sources: InputOptions,
+    pods: PodOptions,
+    *,
+    tree: Path | None,
+    timeout: float,
+    output: str,
+) -> None:
+    """Print where the pods of JOB run: their domains and tier, and a better place.
+
+    JOB is the name of the job's group, of its batch object or of the owner of its pods, or
+    NAMESPACE/NAME. Pods come from --pods, from --running or, with --kube, from the cluster.
+    """
+    print_job(job, sources, pods, output=output, tree=tree, timeout_s=timeout)
+
+
+def print_job(
+    name: str,
+    given: InputOptions,
+    pods: PodOptions,
+    *,
+    output: str,
+    tree: Path | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> NoReturn:
+    """Print where a job runs and a better place, and end the command."""
+    from generator.cli.observation import parse_sources, read_observation, read_saved_tree
+    from generator.jobs.job_location import locate_job, render_job_location
+    from generator.store.local_files import read_inventory
+
+    sources = parse_sources(given)
+    saved = None if tree is None else read_saved_tree(tree, sources)
+    pods.refuse_both()
+    if not (pods.pods or pods.running or sources.cluster):
+        raise click.UsageError("give the source of pods: --pods, --running or --kube")
+    loaded = _load_job(name, pods, sources.cluster)
+    read = saved or read_observation(sources)
+    job_input = _JobInput(
+        read.observation.tree, read.inputs.inventory or read_inventory(sources.nodes), loaded
+    )
+    location = locate_job(job_input.tree, loaded.job)
+    location = _add_better_placement(location, job_input, timeout_s)
+    print_document(
+        render_job_location(location), output, text=lambda: _render_text(location, output)
+    )
+    exit_with_problems((*read.problems, *loaded.problems))
+
+
+class _LoadedJob(NamedTuple):
+    """A job, the input that was skipped, and the reserved nodes."""
+
+    job: RunningJob
+    problems: tuple[ParseError, ...] = ()
+    nominated: Mapping[str, RunningGang] = MappingProxyType({})
+    """The reserved nodes, by reservation."""
+
+
+class _JobInput(NamedTuple):
+    """A cluster, and one job in it."""
+
+    tree: TopologyTree
+    inventory: Inventory | None
+    loaded: _LoadedJob
+
+
+def _load_job(name: str, given: PodOptions, cluster: ClusterAccess | None) -> _LoadedJob:
+    """Read the pods of a job from a file, else from the cluster."""
+    from generator.cli.input_files import read_pods, read_running_gangs
+    from generator.jobs.running_jobs import build_job_from_nodes, find_job_in_gangs
+    from generator.store.file_kinds import FileKind, expect_kind
+
+    if given.running:
+        return _LoadedJob(find_job_in_gangs(name, read_running_gangs(given.running)))
+    if given.pods is None and cluster is not None:
+        return _load_from_cluster(name, cluster)
+    with expect_kind(Path(given.pods or ""), FileKind.PODS):
+        pods = read_pods(given.pods or "-")
+        if len(pods.documents) == 1 and _is_pod_to_node_map(pods.documents[0]):
+            return _LoadedJob(build_job_from_nodes(name, pods.documents[0]), pods.problems)
+        loaded = _load_from_documents(name, pods.source, pods.documents)
+        return loaded._replace(problems=(*pods.problems, *loaded.problems))
+
+
+def _is_pod_to_node_map(document: Mapping[str, Any]) -> bool:
+    """Return whether a document is a map from pods to nodes, not a Kubernetes object."""
+    nodes = document.values()
+    return bool(nodes) and "kind" not in document and all(isinstance(node, str) for node in nodes)
+
+
+def _load_from_cluster(name: str, cluster: ClusterAccess) -> _LoadedJob:
+    from generator.reservations.cluster_view import fetch_reserved_nodes
+    from generator.store.cluster import open_cluster
+
+    with open_cluster(cluster, os.environ) as store:
+        pods = list(store.read_pods())
+        loaded = _load_from_documents(name, "the cluster", pods)
+        reserved = fetch_reserved_nodes(cluster, os.environ, pods)
+    return loaded._replace(
+        problems=(*loaded.problems, *reserved.problems), nominated=reserved.nominated
+    )
+
+
+def _load_from_documents(
+    name: str, source: str, documents: Iterable[Mapping[str, Any]]
+) -> _LoadedJob:
+    from generator.jobs.running_jobs import find_job, parse_job_pod
+
+    pods: list[JobPod] = []
+    problems: list[ParseError] = []
+    for document in documents:
+        if document.get("kind") not in {"Pod", None}:
+            continue
+        try:
+            pod = parse_job_pod(document)
+        except PlacementRequestError as error:
+            problems.append(ParseError(str(error), source=source))
+            continue
+        if pod is not None:
+            pods.append(pod)
+    try:
+        return _LoadedJob(find_job(name, pods), tuple(problems))
+    except ConfigError as error:
+        raise ConfigError(f"{source}: {error}") from error
+
+
+def _add_better_placement(
+    location: JobLocation, job_input: _JobInput, timeout_s: float
+) -> JobLocation:
+    """Add the place that the job would get if it were placed now."""
+    import time
+
+    from generator.cli.request_input import find_max_resources
+    from generator.jobs.job_location import build_request_groups, find_better_placement
+    from generator.manifests.resource_units import fit_units
+    from generator.objects.inventory import build_node_specs
+    from generator.placement.cluster.snapshot import build_snapshot
+    from generator.placement.engine import place
+    from generator.placement.request import parse_request
+    from generator.reservations.holds import with_nominations
+
+    capacity = find_max_resources(job_input.inventory)
+    groups = build_request_groups(job_input.loaded.job)
+    spec = {"preset": Preset.OPTIMAL.value, "gang": job_input.loaded.job.name, "groups": groups}
+    fitted, _ = fit_units(spec, capacity)
+    document = {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": fitted}
+    request = replace(parse_request(document), deadline_s=timeout_s)
+    free = _subtract_other_pods(job_input, capacity)
+    snapshot = build_snapshot(job_input.tree, build_node_specs(free, job_input.tree.nodes))
+    snapshot = with_nominations(snapshot, job_input.loaded.nominated)
+    placement = place(snapshot, request, clock=time.monotonic, explains=False)
+    return replace(
+        location,
+        better_placement=find_better_placement(job_input.tree, job_input.loaded.job, placement),
+    )
+
+
+def _subtract_other_pods(job_input: _JobInput, capacity: Mapping[str, int]) -> Inventory:
+    """Return the nodes with the capacity that all other pods leave free."""
+    from generator.objects.inventory import Inventory, ListedNode
+    from generator.objects.pod_resources import subtract_usage
+
+    inventory = job_input.inventory or Inventory(
+        tuple(ListedNode(name, (), NodeSpec(name)) for name in job_input.tree.nodes), ()
+    )
+    return subtract_usage(
+        inventory, (_build_usage(pod, capacity) for pod in job_input.loaded.job.other_pods)
+    )
+
+
+def _build_usage(pod: JobPod, capacity: Mapping[str, int]) -> PodUsage | None:
+    """Return the usage of another pod, in the units of the nodes; None if it uses nothing."""
+    from generator.manifests.resource_units import fit_units
+    from generator.objects.inventory import SLOTS
+    from generator.objects.pod_resources import PodUsage, parse_pod_usage
+
+    if set(capacity) > {SLOTS} and pod.document:
+        return parse_pod_usage(pod.document)
+    rows = {"groups": [{"name": "pod", "count": 1} | dict(pod.request_fields)]}
+    fitted, _ = fit_units(rows, capacity)
+    request = fitted["groups"][0]["request"]
+    is_light = bool(pod.document) and not any("/" in name for name in pod.request_fields["request"])
+    if is_light or not pod.node:
+        return None
+    return PodUsage(pod.node, count_request(request))
+
+
+def _render_text(location: JobLocation, output: str) -> str:
+    return "\n".join(
+        [
+            _render_headline(location, output),
+            render_table(("GROUP", "PODS", "DOMAIN", "NODES"), _render_rows(location, output)),
+            _render_better_text(location, output),
+        ]
+    )
+
+
+def _render_headline(location: JobLocation, output: str) -> str:
+    num = len(location.job.pods)
+    where = (
+        f"within one {show(location.spread.tier)}"
+        if location.spread.tier
+        else "on no node of the tree"
+    )
+    parts = [
+        f"{show(location.job.name, 300)}: {show_count(num, 'pod')} {where}",
+        *_render_counts(location.spread),
+    ]
+    parts += [
+        f"{show_count(times, 'pair')} of consecutive pods in different {show(tier)} domains"
+        for tier, times in location.spread.crossings.items()
+        if times
+    ]
+    if location.num_pending:
+        parts.append(f"{location.num_pending} on no node yet")
+    if location.unknown_nodes:
+        parts.append(f"not in the tree: {list_nodes(location.unknown_nodes, output)}")
+    return "; ".join(parts)
+
+
+def _render_counts(spread: Spread) -> Iterator[str]:
+    if spread.domains:
+        yield "using " + ", ".join(
+            show_count(num, show(tier)) for tier, num in spread.domains.items()
+        )
+
+
+def _render_rows(location: JobLocation, output: str) -> Iterator[tuple[str, ...]]:
+    numbered = list(enumerate(zip(location.job.pods, location.pod_domains, strict=True)))
+    for (role, domain), run in groupby(numbered, lambda row: (row[1][0].role, row[1][1])):
+        members = list(run)
+        nodes = [pod.node or "(pending)" for _, (pod, _) in members]
+        first, last = members[0][0], members[-1][0]
+        pods = str(first) if first == last else f"{first}-{last}"
+        shown = list_nodes(list(dict.fromkeys(nodes)), output)
+        yield show(role), pods, show(domain or _UNKNOWN), shown
+
+
+def _render_better_text(location: JobLocation, output: str) -> str:
+    better = location.better_placement
+    if better is None:
+        return "better: no closer place is free"
+    counts = "; ".join(_render_counts(better.spread))
+    rows = better.assignment.values()
+    nodes = list(dict.fromkeys(node for row in rows for node in row if node))
+    return (
+        f"better: within one {show(better.spread.tier or '?')}, {counts}; "
+        f"{show_count(better.num_moved, 'pod')} would move, to {list_nodes(nodes, output)}"
+    )

@@ -1,0 +1,266 @@
+"""`toponaut export`: the tree in the formats of schedulers and other tools."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from generator.cli import options
+from generator.cli.exit_codes import exit_with_problems, exit_without_data
+from generator.cli.option_types import (
+    OutputFolder,
+    is_label,
+    parse_label_prefix,
+    parse_namespace,
+    parse_object_name,
+)
+from generator.cli.options import InputOptions
+from generator.cli.output import show_count
+from generator.outputs.formats import ExportFormat
+from generator.outputs.node_labels import DEFAULT_PREFIX, LabelFamily
+from topology.model.errors import ParseError, list_some, show
+
+if TYPE_CHECKING:
+    from generator.cli.observation import LoadedObservation
+    from generator.outputs.catalog import Export
+    from generator.outputs.formats import ExportSettings
+    from topology.planes.plane import PlaneSplit
+
+_MAX_NAMES: Final = 5
+_PAGE: Final = "html"
+
+
+class _SettingsOptions(NamedTuple):
+    """The values of the options about what is written."""
+
+    name: str
+    namespace: str
+    label_prefix: str
+    compat: tuple[str, ...]
+    flavor: str | None
+    flavor_label: tuple[str, ...]
+    no_padding: bool
+    no_aliases: bool
+
+    def parse(self) -> ExportSettings:
+        """Return the settings.
+
+        Raises:
+            click.BadParameter: a label of the flavor has another form than KEY=VALUE.
+            click.UsageError: labels of a flavor without a flavor, or the reverse.
+        """
+        from generator.outputs.formats import ExportSettings
+        from generator.outputs.kueue import FlavorSpec
+
+        if (self.flavor is None) != (not self.flavor_label):
+            raise click.UsageError("a ResourceFlavor needs both --flavor and --flavor-label")
+        labels = dict(map(_parse_flavor_label, self.flavor_label))
+        return ExportSettings(
+            name=self.name,
+            namespace=self.namespace,
+            label_prefix=self.label_prefix,
+            label_families=tuple(map(LabelFamily, self.compat)),
+            is_padded=not self.no_padding,
+            flavor=None if self.flavor is None else FlavorSpec(self.flavor, labels),
+            has_aliases=not self.no_aliases,
+        )
+
+
+def _parse_flavor_label(row: str) -> tuple[str, str]:
+    key, separator, value = row.partition("=")
+    if not key or not separator:
+        raise click.BadParameter(f"'{show(row)}' is not KEY=VALUE", param_hint="--flavor-label")
+    if not is_label(key, value):
+        raise click.BadParameter(
+            f"'{show(row)}' is not a label of a node", param_hint="--flavor-label"
+        )
+    return key, value
+
+
+@click.command(name="export")
+@click.argument("chosen", metavar="FORMAT", type=click.Choice([*map(str, ExportFormat), _PAGE]))
+@options.sources
+@options.tree
+@options.names
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["yaml", "json"]),
+    help="Format of Kubernetes objects.  [default: yaml]",
+)
+@click.option(
+    "--out",
+    type=OutputFolder(),
+    help="Folder to write one file to, under the name that its reader expects, instead of stdout.",
+)
+@options.group(
+    "settings",
+    _SettingsOptions,
+    click.option(
+        "--name",
+        type=parse_object_name,
+        metavar="NAME",
+        default="toponaut",
+        show_default=True,
+        help="Name of the written object.",
+    ),
+    click.option(
+        "--namespace",
+        type=parse_namespace,
+        metavar="NAME",
+        default="toponaut",
+        show_default=True,
+        help="Namespace of objects that have one: nfd, configmap.",
+    ),
+    click.option(
+        "--label-prefix",
+        type=parse_label_prefix,
+        metavar="PREFIX",
+        default=DEFAULT_PREFIX,
+        show_default=True,
+        help="Prefix of the label keys; the name of the tier follows.",
+    ),
+    click.option(
+        "--compat",
+        type=click.Choice([family.value for family in LabelFamily]),
+        multiple=True,
+        help="Write the label keys of this tool as well. Repeatable.",
+    ),
+    click.option(
+        "--flavor",
+        type=parse_object_name,
+        metavar="NAME",
+        help="Write a ResourceFlavor of this name (kueue).",
+    ),
+    click.option(
+        "--flavor-label",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Node label that the nodes of the ResourceFlavor have. Repeatable.",
+    ),
+    click.option(
+        "--no-padding",
+        is_flag=True,
+        help="Write numbers in the values of labels as they are, not with four digits (labels).",
+    ),
+    click.option(
+        "--no-aliases",
+        is_flag=True,
+        help="Write levels of KAI without the names of the tiers, for KAI before 0.17.",
+    ),
+)
+def command(
+    chosen: str,
+    sources: InputOptions,
+    settings: _SettingsOptions,
+    *,
+    tree: Path | None,
+    tier_names: str | None,
+    previous: Path | None,
+    output: str | None,
+    out: Path | None,
+) -> None:
+    """Print the tree in the FORMAT of a scheduler or another tool.
+
+    \b
+    hypernodes       HyperNodes of Volcano
+    labels           labels of nodes, one key per tier
+    kueue            Topology, and a ResourceFlavor with --flavor
+    kai              Topology of KAI
+    koordinator      ClusterNetworkTopology
+    grove            ClusterTopologyBinding for the Topology of KAI
+    slurm-tree       topology.conf of topology/tree
+    slurm-block      topology.conf of topology/block
+    slurm-yaml       topology.yaml of Slurm 25.05 and newer, with both
+    slinky           node annotations of Slinky
+    nfd              NodeFeatures of Node Feature Discovery
+    configmap        the TopologyTree in a ConfigMap
+    topograph        topograph's graph in JSON
+    dot, graphml     a drawing of the tree
+    html             a page with the fabric and the findings, in one HTML file
+
+    Kubernetes objects have only the fields that Toponaut owns: apply them with kubectl apply
+    --server-side --field-manager=toponaut-export -f -.
+    """  # noqa: D301 - click's mark for lines that stay as they are
+    from generator.cli.observation import (
+        parse_sources,
+        read_observation,
+        read_saved_tree,
+        refuse_without_hosts,
+    )
+    from generator.observe.observation import ObservationCache
+    from generator.reconcile.export_check import render_checked_export
+
+    parsed, given = settings.parse(), parse_sources(sources)
+    memory = ObservationCache(has_updates=False) if chosen == _PAGE else None
+    if tree is None:
+        read = read_observation(given, names_of_tiers=tier_names, previous=previous, memory=memory)
+    elif tier_names or previous or given.planes or given.plane:
+        raise click.UsageError(
+            "--tree has its own names: give no --tier-names, --previous, --planes and --plane"
+        )
+    else:
+        read = read_saved_tree(tree, given, is_restricted=True)
+    refuse_without_hosts(read)
+    export = (
+        _render_page(read, memory.split)
+        if memory is not None
+        else render_checked_export(read.observation.tree, ExportFormat(chosen), parsed)
+    )
+    problems = (*read.problems, *_list_left_out(chosen, export))
+    if export.is_empty:
+        empty = f"no node has a place that {chosen} can hold: nothing is written"
+        exit_without_data([*problems, ParseError(empty, source="tree")])
+    if export.text is not None and output is not None:
+        raise click.UsageError(f"{chosen} has a format of its own: give no --output")
+    text = _render_documents(export.documents, output) if export.text is None else export.text
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        _write(out, export, text)
+    exit_with_problems(problems)
+
+
+def _render_page(read: LoadedObservation, split: PlaneSplit | None) -> Export:
+    """Return the page; without cables and planes if only a tree was read."""
+    from generator.outputs.catalog import Export
+    from generator.web import build_page_document, render_page
+
+    document = build_page_document(read.observation.tree, split, read.observation.findings)
+    return Export("fabric.html", text=render_page(document))
+
+
+def _render_documents(documents: Sequence[dict[str, Any]], output: str | None) -> str:
+    """Return objects as YAML documents, or as one List in JSON."""
+    import yaml
+
+    from generator.store.object_files import YAML_DUMPER
+
+    if output == "json":
+        items = {"apiVersion": "v1", "kind": "List", "items": [*documents]}
+        return json.dumps(items, indent=2, ensure_ascii=True) + "\n"
+    return yaml.dump_all(
+        documents, Dumper=YAML_DUMPER, sort_keys=False, allow_unicode=False, explicit_start=True
+    )
+
+
+def _write(folder: Path, export: Export, text: str) -> None:
+    from generator.store.object_files import write_file
+
+    path = folder / export.file_name
+    is_changed = write_file(path, text)
+    what = show_count(len(export.documents), "object") if export.text is None else "the topology"
+    state = f"wrote {what} to" if is_changed else "unchanged:"
+    click.echo(f"{state} {show(str(path), 1024)}", err=True)
+
+
+def _list_left_out(chosen: str, export: Export) -> tuple[ParseError, ...]:
+    if not export.left_out:
+        return ()
+    names = list_some([show(name) for name in export.left_out], _MAX_NAMES)
+    what = show_count(len(export.left_out), "name")
+    return (ParseError(f"{what} that {chosen} cannot hold: {names}", source="tree"),)

@@ -1,0 +1,72 @@
+"""`toponaut doctor`: check that a cluster has all that Toponaut needs.
+
+- facts: what a cluster says about itself, and the requests that ask for it
+- checks: judges the answers
+- rights: what the generator must be allowed to do
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+import click
+
+from generator.cli import options
+from generator.cli.exit_codes import ExitCode, end
+from generator.cli.option_types import parse_namespace
+from generator.cli.options import ClusterOptions
+from generator.cli.output import paint, print_document
+from generator.kube.access import ClusterAccess
+from runtime.checks import Outcome, document_of_checks, render_checks
+from runtime.clock import utc_now
+
+_COLORS: Final = {
+    Outcome.OK: "green",
+    Outcome.WARNING: "yellow",
+    Outcome.ERROR: "red",
+    Outcome.UNKNOWN: "blue",
+}
+
+
+@click.command(name="doctor")
+@options.kube("Read a cluster. This is the default, and the only source.")
+@click.option(
+    "--namespace",
+    type=parse_namespace,
+    metavar="NAME",
+    default="toponaut-system",
+    show_default=True,
+    help="Namespace of Toponaut.",
+)
+@click.option(
+    "--volcano-namespace", default="volcano-system", show_default=True, help="Namespace of Volcano."
+)
+@click.option("--check", is_flag=True, help="Exit with 5 if there are warnings or errors.")
+@options.output
+def command(
+    cluster: ClusterOptions, *, namespace: str, volcano_namespace: str, check: bool, output: str
+) -> None:
+    """Check that a cluster has all that Toponaut needs, and print what to do.
+
+    Checks kinds, the Fabric object, the generator with its rights and its certificate, the
+    admission policies, agents, sweeps, the schedulers that are installed, and Volcano's settings.
+    On a node, run toponaut-agent doctor.
+    """
+    from generator.cli.commands.programs.doctor.checks import check_cluster
+    from generator.cli.commands.programs.doctor.facts import fetch_cluster_facts
+
+    facts = fetch_cluster_facts(
+        ClusterAccess(cluster.kubeconfig, cluster.context),
+        os.environ,
+        namespace=namespace,
+        volcano_namespace=volcano_namespace,
+    )
+    checks = check_cluster(facts, now=utc_now(), namespace=namespace)
+    print_document(
+        document_of_checks(checks),
+        output,
+        text=lambda: render_checks(checks, lambda text, row: paint(text, _COLORS[row])),
+    )
+    if check and any(row.outcome in {Outcome.WARNING, Outcome.ERROR} for row in checks):
+        end(ExitCode.CHECK_FAILED)

@@ -1,0 +1,550 @@
+"""The checks of a cluster: what works, what does not, and the command that mends it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import yaml
+
+from generator.cli.commands.programs.doctor.facts import (
+    Account,
+    AgentSetFact,
+    CertificateFact,
+    ClusterFacts,
+    CrdFact,
+    Fact,
+    PolicyFact,
+    ReportFact,
+    RightsFact,
+    RoleBindingFact,
+    as_mapping,
+    as_rows,
+    list_outputs,
+)
+from generator.cli.output import list_nodes, show_count
+from generator.kube.resources import FABRICS, HYPERNODES, RECORDS, REPORTS, RESERVATIONS
+from generator.objects.fabric import ConditionType
+from generator.objects.outputs import OutputType
+from generator.reconcile.kinds import (
+    CLUSTER_NETWORK_TOPOLOGIES,
+    CLUSTER_TOPOLOGY_BINDINGS,
+    KAI_TOPOLOGIES,
+    KUEUE_TOPOLOGIES,
+    NODE_FEATURES,
+)
+from runtime.checks import Check, Outcome
+from topology.model.errors import list_some, show
+from topology.reports.observed_time import parse_observed_at
+
+_MAX_RIGHTS: Final = 6
+_TWINS: Final = {
+    "toponaut-sweeper-gpu": "toponaut-sweeper",
+    "toponaut-sweeper": "toponaut-sweeper-gpu",
+    "toponaut-agent-gpu": "",
+    "toponaut-agent": "toponaut-agent-gpu",
+}
+"""By a part of the name of a DaemonSet: the one that may have its pods instead. Nodes with and
+without GPUs have DaemonSets of their own, so one is empty if all nodes are of one kind. If
+`toponaut-agent-gpu` has no nodes, no agent uses the RuntimeClass of the chart's values."""
+_EXPIRY_NOTICE: Final = timedelta(days=14)
+"""Two thirds of the life of a certificate of cert-manager's default are over long before."""
+POLICIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "toponaut-agent": ("own-reports", "sweeps"),
+    "toponaut-generator": (
+        "own-labels",
+        "own-hypernodes",
+        "switch-reports",
+        "ended-reservations",
+        "fabric",
+        "lease",
+        "events",
+        "own-outputs",
+    ),
+}
+"""Per role the ends of the names of the policies that limit whoever has it."""
+_POLICIES: Final = "Policies"
+_MAX_ACCOUNTS: Final = 4
+_MISSING: Final = "is missing"
+_LOOK: Final = "kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings -o yaml"
+_TERMS: Final = ("matchLabels", "matchExpressions")
+_OWN_KINDS: Final = (REPORTS, FABRICS, RECORDS, RESERVATIONS)
+_OUTPUT_KINDS: Final = {
+    OutputType.HYPERNODE: ("Volcano", HYPERNODES),
+    OutputType.KUEUE: ("Kueue", KUEUE_TOPOLOGIES),
+    OutputType.KAI: ("KAI", KAI_TOPOLOGIES),
+    OutputType.KOORDINATOR: ("Koordinator", CLUSTER_NETWORK_TOPOLOGIES),
+    OutputType.GROVE: ("Grove", CLUSTER_TOPOLOGY_BINDINGS),
+    OutputType.NFD: ("Node Feature Discovery", NODE_FEATURES),
+}
+"""Per output its system, and the kind that it needs."""
+_GOOD: Final[Mapping[str, str]] = {
+    ConditionType.READY: "True",
+    ConditionType.DEGRADED: "False",
+    ConditionType.CHANGE_BLOCKED: "False",
+    ConditionType.OUTPUTS_WRITTEN: "True",
+}
+"""The status of each condition of a Fabric object if nothing is wrong."""
+_MIN_MINOR: Final = 30
+"""Kubernetes 1.30 is the first with ValidatingAdmissionPolicy, which limits the agents."""
+_LEASE_SPARE_S: Final = 5
+_OLD_REPORTS: Final = timedelta(hours=8)
+"""An agent writes its status at least every 7 hours."""
+_MAX_SKEW: Final = timedelta(minutes=1)
+_PLUGIN: Final = "network-topology-aware"
+_INSTALL: Final = "install or upgrade the chart: see docs/install.md"
+
+
+def check_cluster(facts: ClusterFacts, *, now: datetime, namespace: str) -> list[Check]:
+    """Return the checks in the order in which a person would mend them.
+
+    Args:
+        facts: of the cluster.
+        now: with a time zone.
+        namespace: of Toponaut.
+    """
+    outputs = list_outputs(facts.fabric)
+    return [
+        _check_version(facts.version),
+        *_check_own_crds(facts.crds),
+        *_check_fabric(facts.fabric),
+        _check_generator(facts.lease, now=now, namespace=namespace),
+        *_check_rights(facts.refused_rights),
+        *_check_policies(facts),
+        *_check_certificate(facts.certificate, now=now, namespace=namespace),
+        *_check_agent_pods(facts.agent_sets, namespace=namespace),
+        *_check_reports(facts, now=now, namespace=namespace),
+        *_check_collectors(facts.reports, namespace=namespace),
+        *_check_sweepers(facts.fabric, facts.reports),
+        *_check_outputs(facts.crds, outputs),
+        *_check_volcano(facts, outputs),
+    ]
+
+
+def _unknown(subject: str, fact: Fact) -> Check:
+    return Check(subject, Outcome.UNKNOWN, f"cannot be read: {show(fact.problem, 400)}")
+
+
+def _check_version(fact: Fact) -> Check:
+    subject = "Kubernetes"
+    if not isinstance(fact.value, Mapping):
+        return _unknown(subject, fact)
+    text = show(str(fact.value.get("gitVersion", "")))
+    minor = "".join(char for char in str(fact.value.get("minor", "")) if char.isdigit())
+    if minor and int(minor) < _MIN_MINOR:
+        message = f"{text}; admission policies, which limit what agents write, need 1.{_MIN_MINOR}"
+        return Check(subject, Outcome.WARNING, message, "upgrade the cluster")
+    return Check(subject, Outcome.OK, text)
+
+
+def _check_own_crds(fact: Fact) -> Iterator[Check]:
+    subject = "Toponaut's kinds"
+    if fact.value is None:
+        yield _unknown(subject, fact)
+        return
+    crds: Mapping[str, CrdFact] = fact.value
+    versions = {kind.crd_name: kind.version for kind in _OWN_KINDS}
+    shown_versions = ", ".join(sorted(set(versions.values())))
+    missing = [name for name in versions if name not in crds]
+    unusable = [
+        name
+        for name, version in versions.items()
+        if name in crds and not (crds[name].is_established and version in crds[name].served)
+    ]
+    if missing:
+        yield Check(subject, Outcome.ERROR, f"missing: {', '.join(missing)}", _INSTALL)
+    if unusable:
+        message = f"not established, or {shown_versions} is not served: {', '.join(unusable)}"
+        yield Check(subject, Outcome.ERROR, message, f"kubectl describe crd {unusable[0]}")
+    if not missing and not unusable:
+        yield Check(subject, Outcome.OK, f"{len(versions)} kinds, {shown_versions}")
+
+
+def _check_fabric(fact: Fact) -> Iterator[Check]:
+    subject = "Fabric object"
+    if fact.problem:
+        yield _unknown(subject, fact)
+        return
+    if fact.value is None:
+        yield Check(subject, Outcome.WARNING, "there is none, so the defaults apply", _INSTALL)
+        return
+    status = as_mapping(as_mapping(fact.value).get("status"))
+    conditions = [as_mapping(row) for row in as_rows(status.get("conditions"))]
+    for row in conditions:
+        wanted = _GOOD.get(str(row.get("type")), "True")
+        if row.get("status") == wanted:
+            continue
+        outcome = Outcome.ERROR if row.get("type") == ConditionType.READY else Outcome.WARNING
+        message = f"{row.get('type')} is {row.get('status')}: {row.get('message', '')}"
+        fix = "toponaut plan --kube, then toponaut approve HASH --kube"
+        is_held = row.get("type") == ConditionType.CHANGE_BLOCKED
+        yield Check(
+            subject,
+            outcome,
+            show(message, 600),
+            fix if is_held else "kubectl describe fabric default",
+        )
+    if not conditions:
+        message = "it has no status: no generator has written one yet"
+        yield Check(subject, Outcome.WARNING, message, "see the line of the generator")
+    elif all(row.get("status") == _GOOD.get(str(row.get("type")), "True") for row in conditions):
+        yield Check(subject, Outcome.OK, "Ready")
+
+
+def _check_generator(fact: Fact, *, now: datetime, namespace: str) -> Check:
+    subject = "Generator"
+    look = f"kubectl -n {namespace} get pods,leases"
+    if fact.problem:
+        return _unknown(subject, fact)
+    if fact.value is None:
+        message = f"no generator has run: namespace {show(namespace)} has no Lease of it"
+        return Check(subject, Outcome.ERROR, message, f"{look}; --namespace names another one")
+    spec = as_mapping(as_mapping(fact.value).get("spec"))
+    holder, renewed = str(spec.get("holderIdentity") or ""), _parse_time(spec.get("renewTime"))
+    duration_s = spec.get("leaseDurationSeconds")
+    if not holder or renewed is None or not isinstance(duration_s, int):
+        return Check(subject, Outcome.ERROR, "no replica leads", look)
+    age = now - renewed
+    if age > timedelta(seconds=duration_s + _LEASE_SPARE_S):
+        message = f"{holder} led last, {_show_age(age)} ago, and nobody leads now"
+        return Check(subject, Outcome.ERROR, show(message), look)
+    if age < -_MAX_SKEW:
+        message = f"its Lease was renewed {_show_age(-age)} ahead of this machine's clock"
+        return Check(subject, Outcome.WARNING, message, "synchronize the clocks (chronyc tracking)")
+    return Check(subject, Outcome.OK, f"{show(holder)} leads")
+
+
+def _check_reports(facts: ClusterFacts, *, now: datetime, namespace: str) -> Iterator[Check]:
+    subject = "Agents"
+    look = f"kubectl -n {namespace} get pods -o wide; on a node: toponaut-agent doctor"
+    if facts.reports.value is None:
+        yield _unknown(subject, facts.reports._replace(problem=facts.reports.problem or "missing"))
+        return
+    reports: Sequence[ReportFact] = facts.reports.value
+    by_name = {row.name: row for row in reports}
+    if not reports:
+        yield Check(subject, Outcome.ERROR, "no agent has written a report", look)
+        return
+    nodes: Sequence[str] = facts.nodes.value or ()
+    silent = [node for node in nodes if node not in by_name]
+    times = {row.name: _parse_time(row.observed_at) for row in reports if row.name in set(nodes)}
+    old = [name for name, time in times.items() if time is None or now - time > _OLD_REPORTS]
+    ahead = [name for name, time in times.items() if time is not None and time - now > _MAX_SKEW]
+    count = f"{len(nodes) - len(silent)} of {show_count(len(nodes), 'node')} have a report"
+    if facts.nodes.value is None:
+        yield Check(subject, Outcome.OK, f"{show_count(len(reports), 'report')}")
+    elif silent:
+        yield Check(subject, Outcome.WARNING, f"{count}; not {list_nodes(silent, '')}", look)
+    else:
+        yield Check(subject, Outcome.OK, count)
+    if old:
+        age = _show_age(_OLD_REPORTS)
+        message = f"reports without a time, or of more than {age} ago: {list_nodes(old, '')}"
+        yield Check(subject, Outcome.WARNING, message, look)
+    if ahead:
+        message = f"reports dated ahead of this machine's clock: {list_nodes(ahead, '')}"
+        fix = "synchronize the clocks (chronyc tracking)"
+        yield Check(subject, Outcome.WARNING, message, fix)
+
+
+def _check_collectors(fact: Fact, *, namespace: str) -> Iterator[Check]:
+    """Yield the collectors that fail, each with its nodes and the message of one of them."""
+    subject = "Collectors"
+    reports: Sequence[ReportFact] = fact.value or ()
+    messages: dict[str, dict[str, str]] = {}
+    for report in reports:
+        for name, message in report.failures:
+            messages.setdefault(name, {})[report.name] = message
+    fix = f"on a node: toponaut-agent doctor, or: kubectl -n {namespace} logs POD"
+    for name, by_node in sorted(messages.items()):
+        node, message = next(iter(by_node.items()))
+        where = f"{show_count(len(by_node), 'report')} ({list_nodes(list(by_node), '')})"
+        text = f"{show(name)} fails in {where}; {show(node)}: {show(message, 300)}"
+        yield Check(subject, Outcome.WARNING, text, fix)
+    if reports and not messages:
+        yield Check(subject, Outcome.OK, "none fails")
+
+
+def _check_sweepers(fact: Fact, reports: Fact) -> Iterator[Check]:
+    subject = "InfiniBand sweeps"
+    if fact.value is None:
+        return
+    status = as_mapping(as_mapping(fact.value).get("status"))
+    rows = [as_mapping(row) for row in as_rows(status.get("sweepers"))]
+    hosts = [report.name for report in reports.value or () if report.num_infiniband]
+    if not rows and hosts:
+        message = f"no node sweeps, although hosts report InfiniBand ports: {list_nodes(hosts, '')}"
+        fix = "label at least two nodes of each subnet as sweepers: see docs/install.md"
+        yield Check(subject, Outcome.WARNING, message, fix)
+        return
+    if not rows:
+        yield Check(subject, Outcome.OK, "no node sweeps: no host reports an InfiniBand subnet")
+        return
+    subnets = {str(row.get("subnet")) for row in rows}
+    nodes = ", ".join(sorted({show(str(row.get("node"))) for row in rows}))
+    yield Check(subject, Outcome.OK, f"{show_count(len(subnets), 'subnet')}: {nodes}")
+
+
+def _check_outputs(crds: Fact, outputs: frozenset[str]) -> Iterator[Check]:
+    if crds.value is None:
+        return
+    for output, (system, kind) in _OUTPUT_KINDS.items():
+        crd = kind.crd_name
+        is_installed = crd in crds.value
+        if output in outputs and not is_installed:
+            message = f"spec.outputs has {output}, but the cluster has no {crd}"
+            fix = f"install {system}, or remove {output} from spec.outputs of the Fabric object"
+            yield Check(system, Outcome.ERROR, message, fix)
+        elif output in outputs:
+            yield Check(system, Outcome.OK, f"installed, and spec.outputs has {output}")
+        elif is_installed:
+            message = f"installed, but gets nothing from Toponaut: spec.outputs has no {output}"
+            fix = f"add `type: {output}` to spec.outputs: see docs/consumers.md"
+            yield Check(system, Outcome.WARNING, message, fix)
+
+
+def _check_volcano(facts: ClusterFacts, outputs: frozenset[str]) -> Iterator[Check]:
+    """Yield whether Volcano's scheduler reads HyperNodes, and no other program writes them."""
+    has_kind = facts.crds.value and HYPERNODES.crd_name in facts.crds.value
+    if not has_kind or OutputType.HYPERNODE not in outputs:
+        return
+    subject = "Volcano's scheduler"
+    if facts.scheduler_config.value is None:
+        yield _unknown(subject, _or_missing(facts.scheduler_config, "its ConfigMap is not there"))
+    elif _PLUGIN in _data_of(facts.scheduler_config):
+        yield Check(subject, Outcome.OK, f"uses the plugin {_PLUGIN}")
+    else:
+        message = f"does not use the plugin {_PLUGIN}, so HyperNodes have no effect"
+        fix = "add it to the tiers in the ConfigMap volcano-scheduler-configmap"
+        yield Check(subject, Outcome.ERROR, message, fix)
+    subject = "Volcano's discovery"
+    if facts.controller_config.value is None:
+        yield Check(subject, Outcome.OK, "not configured")
+        return
+    active = _find_active_discovery(facts.controller_config)
+    if active:
+        message = f"is on ({', '.join(map(show, active))}): nodes would be in two trees"
+        fix = "set enabled: false in networkTopologyDiscovery of volcano-controller-configmap"
+        yield Check(subject, Outcome.ERROR, message, fix)
+    else:
+        yield Check(subject, Outcome.OK, "is off")
+
+
+def _or_missing(fact: Fact, text: str) -> Fact:
+    return fact if fact.problem else Fact(problem=text)
+
+
+def _data_of(fact: Fact) -> str:
+    return "\n".join(
+        str(value) for value in as_mapping(as_mapping(fact.value).get("data")).values()
+    )
+
+
+def _find_active_discovery(fact: Fact) -> list[str]:
+    """Return the sources of Volcano's own discovery that are on; an unreadable file has none."""
+    found: list[str] = []
+    for text in as_mapping(as_mapping(fact.value).get("data")).values():
+        try:
+            document = as_mapping(yaml.safe_load(str(text)))
+        except yaml.YAMLError:
+            continue
+        for row in as_rows(document.get("networkTopologyDiscovery")):
+            source = as_mapping(row)
+            if source.get("enabled"):
+                found.append(str(source.get("source")))
+    return found
+
+
+def _parse_time(value: object) -> datetime | None:
+    return parse_observed_at(value) if isinstance(value, str) else None
+
+
+def _show_age(age: timedelta) -> str:
+    seconds = int(age.total_seconds())
+    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= size:
+            return show_count(seconds // size, unit)
+    return show_count(seconds, "second")
+
+
+def _check_agent_pods(fact: Fact, *, namespace: str) -> Iterator[Check]:
+    """Yield whether each node that should have an agent has a ready one."""
+    subject = "Agent pods"
+    if fact.value is None:
+        yield _unknown(subject, fact)
+        return
+    rows: Sequence[AgentSetFact] = fact.value
+    wanted = {row.name: row.num_wanted for row in rows}
+    for row in rows:
+        message = f"{show(row.name)}: {row.num_ready} of {show_count(row.num_wanted, 'pod')} ready"
+        if row.num_ready < row.num_wanted:
+            fix = f"kubectl -n {namespace} describe daemonset {show(row.name)}"
+            yield Check(subject, Outcome.WARNING, message, fix)
+        elif row.num_wanted or wanted.get(_name_twin(row.name)):
+            yield Check(subject, Outcome.OK, message)
+        else:
+            message = f"{show(row.name)}: no node is selected"
+            fix = "compare the labels of the nodes with the node selectors in the chart's values"
+            yield Check(subject, Outcome.WARNING, message, fix)
+
+
+def _name_twin(name: str) -> str:
+    """Return the name of the other DaemonSet, with its prefix and suffix; empty without one."""
+    part = next((part for part in _TWINS if part in name), "")
+    return name.replace(part, _TWINS[part], 1) if part and _TWINS[part] else ""
+
+
+def _check_rights(fact: Fact) -> Iterator[Check]:
+    """Yield whether the generator's account may do what it does; nothing without an account."""
+    subject = "Rights"
+    if fact.problem:
+        yield _unknown(subject, fact)
+    elif fact.value is not None:
+        yield _judge_rights(subject, fact.value)
+
+
+def _judge_rights(subject: str, rights: RightsFact) -> Check:
+    name, refused = show(rights.account.name), rights.refused
+    if not refused:
+        return Check(subject, Outcome.OK, f"{name} may do all that it does")
+    shown = list_some(list(dict.fromkeys(map(str, refused))), _MAX_RIGHTS)
+    fix = (
+        "name the outputs in generator.outputs of the chart, and upgrade it; then: kubectl auth "
+        f"can-i {refused[0]} --as {show(rights.account.user)}"
+    )
+    return Check(subject, Outcome.ERROR, f"{name} may not: {shown}", fix)
+
+
+def _check_certificate(fact: Fact, *, now: datetime, namespace: str) -> Iterator[Check]:
+    """Yield how long the certificate of the placement service is valid; nothing without TLS."""
+    subject = "Certificate"
+    if fact.problem:
+        yield _unknown(subject, fact)
+        return
+    if fact.value is None:
+        return
+    found: CertificateFact = fact.value
+    name = f"Secret {show(found.secret, 253)}"
+    look = f"kubectl -n {namespace} get certificate,secret; see docs/install.md"
+    if found.expires is None:
+        yield Check(subject, Outcome.ERROR, f"{name} is missing or has no certificate", look)
+        return
+    left = found.expires - now
+    day = f"{found.expires:%Y-%m-%d}"
+    if left <= timedelta():
+        yield Check(subject, Outcome.ERROR, f"{name} expired on {day}", look)
+    elif left < _EXPIRY_NOTICE:
+        yield Check(subject, Outcome.WARNING, f"{name} expires on {day}", look)
+    else:
+        yield Check(subject, Outcome.OK, f"{name} is valid until {day}")
+
+
+def _check_policies(facts: ClusterFacts) -> Iterator[Check]:
+    """Yield whether each policy is there, denies, and limits the accounts in use.
+
+    A policy that names another account than the one in use refuses nothing, and the API server does
+    not report it: https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues/1317.
+
+    Yields nothing if the cluster has neither accounts nor policies of Toponaut.
+    """
+    for fact in (facts.policies, facts.policy_bindings, facts.role_bindings):
+        if fact.problem:
+            yield _unknown(_POLICIES, fact)
+            return
+    accounts = {role: _list_accounts(facts, role) for role in POLICIES}
+    if not facts.policies.value and not any(accounts.values()):
+        return
+    problems = [row for role in POLICIES for row in _list_problems(facts, role, accounts[role])]
+    missing = [name for name, problem in problems if problem == _MISSING]
+    if missing:
+        yield Check(_POLICIES, Outcome.ERROR, f"missing: {', '.join(missing)}", _INSTALL)
+    for name, problem in problems:
+        if problem not in {"", _MISSING}:
+            yield Check(_POLICIES, Outcome.ERROR, f"{show(name)} {problem}", f"{_LOOK}; {_INSTALL}")
+    if not any(problem for _, problem in problems):
+        shown = _show_accounts({row for rows in accounts.values() for row in rows})
+        yield Check(_POLICIES, Outcome.OK, f"{len(problems)} policies limit {shown}")
+
+
+def _list_accounts(facts: ClusterFacts, role: str) -> frozenset[Account]:
+    """Return the accounts in use: those of the pods, and those to which the role is given."""
+    bindings: Sequence[RoleBindingFact] = facts.role_bindings.value or ()
+    given = (row for row in bindings if role in row.role)
+    pods: frozenset[Account] = as_mapping(facts.pod_accounts.value).get(role, frozenset())
+    return pods | {one for row in given for one in row.accounts}
+
+
+def _list_problems(
+    facts: ClusterFacts, role: str, accounts: frozenset[Account]
+) -> Iterator[tuple[str, str]]:
+    """Yield each policy of a role, and why it does not hold; empty if it does."""
+    policies: Sequence[PolicyFact] = facts.policies.value or ()
+    for name in (f"{role}-{end}" for end in POLICIES[role]):
+        # Kustomize may have put a prefix or a suffix on each name.
+        found = [row for row in policies if name in row.name]
+        yield from ((row.name, _find_problem(row, facts, accounts)) for row in found)
+        if not found:
+            yield name, _MISSING
+
+
+def _find_problem(policy: PolicyFact, facts: ClusterFacts, accounts: frozenset[Account]) -> str:
+    """Return why a policy does not hold for some accounts; empty if it does."""
+    if policy.spec.get("failurePolicy") == "Ignore":
+        return "lets through what it cannot judge: failurePolicy is Ignore"
+    if _narrows(policy.spec.get("matchConstraints")):
+        return "does not apply to all objects: matchConstraints has a selector or an exception"
+    bindings = [
+        row
+        for row in facts.policy_bindings.value or ()
+        if row.spec.get("policyName") == policy.name
+        and "Deny" in as_rows(row.spec.get("validationActions"))
+    ]
+    if not bindings:
+        return "refuses nothing: no ValidatingAdmissionPolicyBinding with the action Deny names it"
+    if all(_narrows(row.spec.get("matchResources")) for row in bindings):
+        return (
+            f"does not apply to all objects: matchResources of {show(bindings[0].name)} limits it"
+        )
+    free = frozenset(one for one in accounts if not _limits(policy, bindings, facts, one))
+    return f"does not limit {_show_accounts(free)}, which is in use" if free else ""
+
+
+def _narrows(match: object) -> bool:
+    """Return whether a match leaves out objects of the kinds that the policy is for."""
+    rows = as_mapping(match)
+    selectors = (rows.get("namespaceSelector"), rows.get("objectSelector"))
+    is_bound = any(as_mapping(one).get(key) for one in selectors for key in _TERMS)
+    return is_bound or bool(rows.get("excludeResourceRules"))
+
+
+def _limits(
+    policy: PolicyFact, bindings: Sequence[PolicyFact], facts: ClusterFacts, account: Account
+) -> bool:
+    """Return whether a policy matches the requests of an account.
+
+    A policy finds the account in the subjects of a ClusterRoleBinding. Older policies, and those
+    that somebody edited, name it as text.
+    """
+    conditions = [as_mapping(row) for row in as_rows(policy.spec.get("matchConditions"))]
+    expressions = [str(row.get("expression")) for row in conditions]
+    if "paramKind" not in policy.spec or not any("params" in one for one in expressions):
+        return any(account.user in re.split(r"[\"']", one) for one in expressions)
+    return any(
+        account in row.accounts or account.groups & row.groups
+        for binding in bindings
+        for row in facts.role_bindings.value or ()
+        if _selects(as_mapping(binding.spec.get("paramRef")), row)
+    )
+
+
+def _selects(reference: Mapping[str, Any], row: RoleBindingFact) -> bool:
+    if "name" in reference:
+        return bool(reference["name"] == row.name)
+    wanted = as_mapping(as_mapping(reference.get("selector")).get("matchLabels"))
+    return bool(wanted) and wanted.items() <= row.labels.items()
+
+
+def _show_accounts(accounts: frozenset[Account] | set[Account]) -> str:
+    return list_some(sorted(map(str, accounts)), _MAX_ACCOUNTS)

@@ -1,0 +1,275 @@
+"""The types of option values: numbers, files, names in Kubernetes, durations, times and shares.
+
+Names are checked before anything is read: a wrong one would be a path of the API server, or objects
+that it refuses one by one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from generator.outputs.object_names import is_object_name
+from runtime import values
+from topology.model.errors import ConfigError, show
+from topology.reports.observed_time import parse_observed_at
+
+MAX_PATH_SHOWN = 1024
+_MAX_LABEL: Final = 63
+_DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z", re.ASCII)
+_LABEL_TEXT: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?\Z", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d\Z", re.ASCII)
+_PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,9})?)%\Z", re.ASCII)
+_FRACTION = re.compile(r"0(?:\.\d{1,12})?\Z", re.ASCII)
+_STDIN = "-"
+_STDIN_FILE = "/dev/stdin"
+_STDIN_READER = f"{__name__}.stdin_reader"
+"""Key of the parameter that reads stdin, in the context of the command."""
+
+
+class WholeNumber(click.IntRange):
+    """A whole number between two bounds, both included."""
+
+    def __init__(self, minimum: int, maximum: int) -> None:
+        """Store the bounds."""
+        super().__init__(minimum, maximum)
+        self.bounds = (minimum, maximum)
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> int:
+        """Return the number of a text."""
+        try:
+            return values.parse_whole_number(str(value), *self.bounds)
+        except ConfigError as error:
+            self.fail(str(error), param, ctx)
+
+
+class _NamedPath(click.Path):
+    """A path that is not empty: an unset variable of a script must not name the current folder."""
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        """Return the path of a text."""
+        if not os.fspath(value):
+            self.fail("the path is empty.", param, ctx)
+        return self.check(value, param, ctx)
+
+    def check(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        """Return the path if it is usable, by the rules of click."""
+        return Path(os.fsdecode(super().convert(value, param, ctx)))
+
+
+class _InputPath(_NamedPath):
+    """A path that exists; any other problem with it is reported as what it is."""
+
+    def check(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        """Return the path if it can be read."""
+        shown = show(os.fspath(value), MAX_PATH_SHOWN)
+        try:
+            is_folder = stat.S_ISDIR(Path(value).stat().st_mode)
+        except FileNotFoundError:
+            self.fail(f"{self.name.title()} '{shown}' does not exist.", param, ctx)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            self.fail(f"{self.name.title()} '{shown}' cannot be read: {reason}.", param, ctx)
+        if is_folder is not self.dir_okay:
+            other = "folder" if is_folder else "file"
+            self.fail(f"{self.name.title()} '{shown}' is a {other}.", param, ctx)
+        if not os.access(value, os.R_OK):
+            self.fail(f"{self.name.title()} '{shown}' is not readable.", param, ctx)
+        return Path(value)
+
+
+class InputFile(_InputPath):
+    """A file to read; a pipe counts as one, and `-` is stdin, which one parameter may read."""
+
+    def __init__(self) -> None:
+        """Accept no folder."""
+        super().__init__(exists=True, dir_okay=False, path_type=Path)
+
+    def check(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        """Return the path if it can be read."""
+        if os.fspath(value) != _STDIN:
+            return super().check(value, param, ctx)
+        if ctx is not None and param is not None:
+            reader = ctx.meta.setdefault(_STDIN_READER, param)
+            if reader is not param:
+                self.fail(f"stdin is read by {reader.get_error_hint(ctx)} already.", param, ctx)
+        return super().check(_STDIN_FILE, param, ctx)
+
+
+class OutputFile(_NamedPath):
+    """A file to write, in a folder that exists: a long run must not end with a wrong path."""
+
+    def __init__(self) -> None:
+        """Accept no folder."""
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def check(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        """Return the path if its folder exists."""
+        file = super().check(value, param, ctx)
+        if not file.parent.is_dir():
+            self.fail(f"'{show(str(file.parent), MAX_PATH_SHOWN)}' is no folder.", param, ctx)
+        return file
+
+
+class OutputFolder(_NamedPath):
+    """A folder to write; the command creates it."""
+
+    def __init__(self) -> None:
+        """Accept no file."""
+        super().__init__(file_okay=False, path_type=Path)
+
+
+class InputFolder(_InputPath):
+    """A folder to read."""
+
+    def __init__(self) -> None:
+        """Accept no file."""
+        super().__init__(exists=True, file_okay=False, path_type=Path)
+
+
+def parse_namespace(text: str) -> str:
+    """Return the name of a namespace: a DNS label.
+
+    Raises:
+        click.BadParameter: the text has another form.
+    """
+    if len(text) > _MAX_LABEL or not _DNS_LABEL.match(text):
+        raise click.BadParameter(
+            f"'{show(text)}' is not the name of a namespace: use at most {_MAX_LABEL} lower-case "
+            "letters, digits and '-'."
+        )
+    return text
+
+
+def parse_object_name(text: str) -> str:
+    """Return the name of an object: a DNS subdomain.
+
+    Raises:
+        click.BadParameter: the text has another form.
+    """
+    if not is_object_name(text):
+        raise click.BadParameter(
+            f"'{show(text)}' is not the name of an object: use lower-case letters, digits, '-' and "
+            "'.'."
+        )
+    return text
+
+
+def parse_label_prefix(text: str) -> str:
+    """Return the part of a label key before the slash: a DNS subdomain, not of Kubernetes itself.
+
+    Raises:
+        click.BadParameter: the text has another form.
+    """
+    from generator.outputs.node_labels import check_label_prefix
+
+    try:
+        check_label_prefix(text)
+    except ConfigError as error:
+        raise click.BadParameter(f"{error}.") from error
+    return text
+
+
+def is_label(key: str, value: str) -> bool:
+    """Return whether a node can have this label."""
+    prefix, slash, name = key.rpartition("/")
+    is_key = _is_label_text(name) and (is_object_name(prefix) if slash else True)
+    return is_key and (not value or _is_label_text(value))
+
+
+def _is_label_text(text: str) -> bool:
+    return len(text) <= _MAX_LABEL and _LABEL_TEXT.match(text) is not None
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds of `500ms`, `30s`, `5m` or `1h`; a number without a unit is refused.
+
+    Raises:
+        click.BadParameter: the text has another form, or means 0.
+    """
+    try:
+        return values.parse_duration(text)
+    except ConfigError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def parse_since(text: str) -> datetime:
+    """Return the time of `2026-11-01`, which begins in UTC, or of a time with a zone.
+
+    Raises:
+        click.BadParameter: the text has another form.
+    """
+    parsed = parse_observed_at(f"{text}T00:00:00Z" if _DATE.match(text) else text)
+    if parsed is None:
+        expected = "a date such as 2026-11-01, or a time such as 2026-11-01T08:00:00Z"
+        raise click.BadParameter(f"'{show(text)}' is not {expected}")
+    return parsed
+
+
+def parse_share(text: str) -> float:
+    """Return the fraction, 0 to 1, of `1%` or `0.01`; `1` is refused: it may mean 1 % or all.
+
+    Raises:
+        click.BadParameter: the text has another form, or is more than 100 %.
+    """
+    percent = _PERCENT.match(text)
+    if not percent and not _FRACTION.match(text):
+        raise click.BadParameter(f"'{show(text)}' is not a share such as 1% or 0.01")
+    fraction = float(percent[1]) / 100 if percent else float(text)
+    if fraction > 1:
+        raise click.BadParameter(f"'{show(text)}' is more than 100%")
+    return fraction
+
+
+def parse_level_names(rows: Sequence[str]) -> dict[str, str]:
+    """Return the tier of each name, from rows `NAME=TIER`.
+
+    Raises:
+        click.BadParameter: a row has another form.
+    """
+    tier_of_name: dict[str, str] = {}
+    for row in rows:
+        name, _, tier = row.rpartition("=")
+        if not name or not tier:
+            raise click.BadParameter(
+                f"'{show(row)}' is not NAME=TIER, such as topology-rack=leaf", param_hint="--level"
+            )
+        tier_of_name[name] = tier
+    return tier_of_name

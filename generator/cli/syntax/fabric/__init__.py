@@ -1,1 +1,0 @@
-"""The options and the help of `tree`, `planes`, `findings` and `describe`."""

@@ -1,1 +1,0 @@
-"""The options and the help of `adopt` and `lint`."""

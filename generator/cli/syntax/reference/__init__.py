@@ -1,1 +1,0 @@
-"""The options and the help of `explain`, `schema` and `completion`."""
