@@ -67,17 +67,21 @@ class LoadedRequest(NamedTuple):
             )
         return ExitCode.SKIPPED if is_skipped else None
 
+    def build_document(self, preset: str | None) -> dict[str, Any]:
+        """Return the document; a given preset replaces the preset of the request."""
+        document, spec = self.document, self.document.get("spec")
+        if preset is not None and isinstance(spec, dict):
+            return document | {"spec": spec | {"preset": preset}}
+        return document
+
     def to_request(self, preset: str | None) -> PlacementRequest:
         """Return the request; a given preset replaces the preset of the request.
 
         Raises:
             ConfigError: the request is invalid; the message names the file and the field.
         """
-        document, spec = self.document, self.document.get("spec")
-        if preset is not None and isinstance(spec, dict):
-            document = document | {"spec": spec | {"preset": preset}}
         try:
-            return parse_request(document)
+            return parse_request(self.build_document(preset))
         except PlacementRequestError as error:
             where = "" if self.translation is None else "in the request that --translate prints: "
             raise ConfigError(f"{self.source}: {where}{error}") from error

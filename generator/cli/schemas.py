@@ -63,12 +63,31 @@ def add_field_docs(schema: dict[str, Any], model: type[BaseModel]) -> dict[str, 
 
 def resolve_field(document: Mapping[str, Any], field: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the schema behind references, optional values and lists; an object before a text."""
+    forms = [*_resolve_forms(document, field)]
+    return next((form for form in forms if "properties" in form), forms[0])
+
+
+def resolve_holder(
+    document: Mapping[str, Any], field: Mapping[str, Any], name: str
+) -> Mapping[str, Any]:
+    """Return the schema as `resolve_field` does, but of the form that has the named field."""
+    forms = _resolve_forms(document, field)
+    named = (form for form in forms if name in form.get("properties", {}))
+    return next(named, resolve_field(document, field))
+
+
+def _resolve_forms(
+    document: Mapping[str, Any], field: Mapping[str, Any]
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the schema of each form that a field may have, without null."""
     while True:
         if "$ref" in field:
             field = document["$defs"][field["$ref"].rpartition("/")[2]]
         elif "anyOf" in field:
-            rows = [row for row in field["anyOf"] if row.get("type") != "null"]
-            field = next((row for row in rows if "$ref" in row), rows[0])
+            for row in field["anyOf"]:
+                if row.get("type") != "null":
+                    yield from _resolve_forms(document, row)
+            return
         elif len(field.get("allOf", ())) == 1:
             field = field["allOf"][0]
         elif field.get("type") == "array" and isinstance(field.get("items"), Mapping):
@@ -78,7 +97,8 @@ def resolve_field(document: Mapping[str, Any], field: Mapping[str, Any]) -> Mapp
         ):
             field = field["additionalProperties"]
         else:
-            return field
+            yield field
+            return
 
 
 def describe_type(document: Mapping[str, Any], field: Mapping[str, Any]) -> str:

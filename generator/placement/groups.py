@@ -7,7 +7,7 @@ come before outer sets, so that a list of sets can be processed bottom-up.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from generator.placement import wire
@@ -135,7 +135,7 @@ def _add_members(
             sets.append(_add_parent(builder, row, row_path, is_optional=is_optional))
         else:
             groups.append(len(builder.groups))
-            builder.groups.append(replace(_build_group(row), is_optional=is_optional))
+            builder.groups.append(_build_group(row, is_optional=is_optional))
     for leader in tuple(groups):
         _add_leader_set(
             builder, leader, groups, sets, f"{path}[{_row_index(rows, builder, leader)}]"
@@ -245,11 +245,8 @@ def _add_leader_set(
         groups.remove(group)
 
 
-def _build_group(row: wire.GroupRow) -> GangGroup:
-    selector = {
-        key: tuple(value) if isinstance(value, list) else (value,)
-        for key, value in row.node_selector.items()
-    }
+def _build_group(row: wire.GroupRow, *, is_optional: bool) -> GangGroup:
+    selector = {key: tuple(accepted.values) for key, accepted in row.node_selector.items()}
     layers = tuple(
         SliceLayer(
             size=layer.size,
@@ -278,6 +275,7 @@ def _build_group(row: wire.GroupRow) -> GangGroup:
         multiples=tuple(sorted(row.multiple_of.items())),
         preferred_labels=tuple(sorted(row.node_preference.items())),
         leader_of=row.leader_of,
+        is_optional=is_optional,
         spread=tuple(
             DomainSpread(tier, bound.min, bound.max) for tier, bound in sorted(row.spread.items())
         ),
@@ -287,9 +285,11 @@ def _build_group(row: wire.GroupRow) -> GangGroup:
     )
 
 
-def _build_affinity(terms: Sequence[Sequence[wire.NodeRequirementRow]]) -> NodeTerms:
+def _build_affinity(terms: Sequence[wire.NodeTermRow]) -> NodeTerms:
     """Return the terms in a form that is equal for terms that differ only in their order."""
-    return tuple(sorted({tuple(sorted(set(map(_build_requirement, term)))) for term in terms}))
+    return tuple(
+        sorted({tuple(sorted(set(map(_build_requirement, term.requirements)))) for term in terms})
+    )
 
 
 def _build_requirement(row: wire.NodeRequirementRow) -> NodeRequirement:

@@ -15,7 +15,6 @@ from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from generator.placement import wire
 from generator.placement.groups import FlatGroups, GangGroup, GroupSet, flatten_groups
@@ -192,6 +191,18 @@ _cache_fields = attrgetter(
 )
 
 
+def validate_document(document: Mapping[str, Any]) -> wire.Spec:
+    """Return the `spec` of a document of kind PlacementRequest; rules on several fields are open.
+
+    Raises:
+        PlacementRequestError: a field is malformed; the path is relative to `spec`.
+    """
+    try:
+        return wire.Document.model_validate(document).spec
+    except ValidationError as error:
+        raise build_request_error(error) from error
+
+
 def parse_request(document: Mapping[str, Any]) -> PlacementRequest:
     """Return the request of a document of kind PlacementRequest.
 
@@ -199,11 +210,7 @@ def parse_request(document: Mapping[str, Any]) -> PlacementRequest:
         PlacementRequestError: the document is malformed or contradicts itself; the first fault in
             order of the fields. Paths are relative to `spec`.
     """
-    try:
-        parsed = wire.Document.model_validate(document)
-    except ValidationError as error:
-        raise _request_error(error.errors()[0]) from error
-    spec = parsed.spec
+    spec = validate_document(document)
     grouping = flatten_groups(spec.groups)
     if spec.preset is Preset.GODEL and spec.options.ever_scheduled:
         # Source: Gödel, unit minimum of a job that was scheduled before: any pod is enough.
@@ -225,7 +232,7 @@ def parse_request(document: Mapping[str, Any]) -> PlacementRequest:
         sets=tuple(grouping.sets),
         required=spec.required,
         preferred=tuple(spec.preferred),
-        strategies=tuple((job, part) for job, part in spec.strategies),
+        strategies=tuple((row.job_tier, row.part_tier) for row in spec.strategies),
         limits=tuple(sorted(spec.max_domains.items())),
         exclusive=spec.exclusive,
         plane=spec.plane,
@@ -246,33 +253,30 @@ def _build_affinity(spec: wire.Spec, grouping: FlatGroups) -> RoleAffinity:
     """Return the role sets of a request; check that each role is a group, once per set."""
     group_names = {group.name for group in grouping.groups}
     affinity = spec.affinity
-    for name_set in (*affinity.attract, *affinity.repel, affinity.order):
+    attract = tuple(tuple(row.groups) for row in affinity.attract)
+    repel = tuple(tuple(row.groups) for row in affinity.repel)
+    for name_set in (*attract, *repel, affinity.order):
         if len(set(name_set)) < len(name_set):
             raise PlacementRequestError("affinity", "a role is named twice in one set")
         if not group_names.issuperset(name_set):
             unknown = next(name for name in name_set if name not in group_names)
             raise PlacementRequestError("affinity", f"no group is named {show(unknown)}")
-    return RoleAffinity(
-        tuple(tuple(names) for names in affinity.attract),
-        tuple(tuple(names) for names in affinity.repel),
-        tuple(affinity.order),
-    )
+    return RoleAffinity(attract, repel, tuple(affinity.order))
 
 
 def _traffic(spec: wire.Spec, grouping: FlatGroups) -> tuple[tuple[str, str, int], ...]:
     group_names = {group.name for group in grouping.groups}
-    for index, (first, second, _) in enumerate(spec.traffic):
-        for name in (first, second):
+    for index, row in enumerate(spec.traffic):
+        for name in (row.first, row.second):
             if name not in group_names:
                 raise PlacementRequestError(f"traffic[{index}]", f"no group is named {show(name)}")
-    return tuple(spec.traffic)
+    return tuple((row.first, row.second, row.weight) for row in spec.traffic)
 
 
 def _options(options: wire.OptionsRow) -> PresetOptions:
-    weight = options.weight
     return PresetOptions(
-        node_weights=tuple(sorted(weight.items())) if isinstance(weight, dict) else (),
-        score_weight=weight if isinstance(weight, float) else None,
+        node_weights=tuple(sorted(options.node_weights.items())),
+        score_weight=options.score_weight,
         preferred_nodes=tuple(options.preferred_nodes),
         has_run_before=options.ever_scheduled,
         sample=options.sample,
@@ -280,8 +284,9 @@ def _options(options: wire.OptionsRow) -> PresetOptions:
     )
 
 
-def _request_error(error: ErrorDetails) -> PlacementRequestError:
-    """Return a PlacementRequestError for a pydantic error: path, expected value, actual value."""
+def build_request_error(validation: ValidationError) -> PlacementRequestError:
+    """Return the first fault that pydantic found: path, expected value, actual value."""
+    error = validation.errors()[0]
     error_type, context = error["type"], error.get("ctx", {})
     if error_type == "greater_than_equal":
         nature = {0: "a non-negative integer", 1: "a positive integer"}

@@ -1,10 +1,13 @@
 """The pydantic models of a PlacementRequest document: types and ranges of single fields.
 
-Rules that span several fields are checked in `groups` and `request`.
+Rules that span several fields are checked in `groups` and `request`. The models have the fields of
+the messages in `placement.proto`, so that the JSON form of a message is a document. For people, a
+document may also have short forms, such as a list instead of an object with one field.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Final, Literal
 
@@ -14,10 +17,12 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     PlainValidator,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
+    model_validator,
 )
 from pydantic_core import PydanticKnownError
 
@@ -29,7 +34,12 @@ from generator.placement.node_selection import (
     is_integer,
 )
 from generator.placement.presets import Preset
-from generator.placement.quantities import MAX_REQUEST_UNITS, count_request, parse_amount
+from generator.placement.quantities import (
+    MAX_REQUEST_UNITS,
+    count_request,
+    parse_amount,
+    render_quantities,
+)
 from topology.model.wire_model import DEFERRED
 
 MAX_PODS = 1_000_000
@@ -80,12 +90,40 @@ _QUANTITY_SCHEMA: Final[dict[str, Any]] = {
     ]
 }
 _Quantity = Annotated[int, PlainValidator(_check_quantity), WithJsonSchema(_QUANTITY_SCHEMA)]
-PodRequest = Annotated[dict[Name, _Quantity], AfterValidator(count_request)]
+
+
+def _count_units(quantities: Mapping[str, int | str]) -> dict[str, int]:
+    """Return the units of quantities; a request of nothing is one of no slots, as in a message."""
+    return count_request(quantities) or {"slots": 0}
+
+
+def render_pod_request(units: Mapping[str, int]) -> dict[str, str]:
+    """Return units as texts."""
+    return {name: str(quantity) for name, quantity in render_quantities(units.items()).items()}
+
+
+PodRequest = Annotated[
+    dict[Name, _Quantity], AfterValidator(_count_units), PlainSerializer(render_pod_request)
+]
 """Quantities as people write them; units of `quantities` once validated."""
 
 
 class _RequestModel(BaseModel):
     model_config = ConfigDict(**DEFERRED, extra="forbid", frozen=True)
+
+
+def _read_list(*names: str) -> Callable[[object], object]:
+    """Return a reader of the short form of a row: a list of its values, or of its only one's."""
+
+    def read(value: object) -> object:
+        if not isinstance(value, list | tuple):
+            return value
+        values = (value,) if len(names) == 1 else value
+        if len(values) != len(names):
+            raise ValueError(f"expected a list of {', '.join(names)}")
+        return dict(zip(names, values, strict=True))
+
+    return read
 
 
 class LayerRow(_RequestModel):
@@ -112,6 +150,13 @@ class SpreadRow(_RequestModel):
     """The fewest domains."""
     max: Count | None = None
     """The most domains; any number without it."""
+
+
+class LabelValuesRow(_RequestModel):
+    """Accepted values of a label."""
+
+    values: list[str] = []
+    """The node must have one of them."""
 
 
 class NodeRequirementRow(_RequestModel):
@@ -152,6 +197,15 @@ class NodeRequirementRow(_RequestModel):
 _FIELD_OPERATORS: Final = frozenset({NodeOperator.IN, NodeOperator.NOT_IN})
 _PRESENCE_OPERATORS: Final = frozenset({NodeOperator.EXISTS, NodeOperator.DOES_NOT_EXIST})
 _ORDER_OPERATORS: Final = frozenset({NodeOperator.GT, NodeOperator.LT})
+
+
+class NodeTermRow(_RequestModel):
+    """Requirements that a node meets together."""
+
+    requirements: Annotated[
+        list[NodeRequirementRow], Field(min_length=1, validate_default=True)
+    ] = []
+    """At least one."""
 
 
 class TolerationRow(_RequestModel):
@@ -199,6 +253,27 @@ TolerationEntry = Annotated[
 ]
 
 
+def _read_label_values(value: object) -> object:
+    """Return the fields of accepted values for one value, or a list of them."""
+    return _read_list("values")([value] if isinstance(value, str) else value)
+
+
+LabelValues = Annotated[
+    LabelValuesRow,
+    BeforeValidator(_read_label_values, json_schema_input_type=str | list[str] | LabelValuesRow),
+]
+
+
+NodeTerm = Annotated[
+    NodeTermRow,
+    BeforeValidator(
+        _read_list("requirements"),
+        json_schema_input_type=NodeTermRow
+        | Annotated[list[NodeRequirementRow], Field(min_length=1)],
+    ),
+]
+
+
 class GroupRow(_RequestModel):
     """One group: pods, or child groups."""
 
@@ -221,9 +296,9 @@ class GroupRow(_RequestModel):
     """Layers of pods that stay together, from coarse to fine."""
     multiple_of: dict[Tier, Count] = {}
     """By tier: the pods in each domain are a multiple of this."""
-    node_selector: dict[Name, str | list[str]] = {}
+    node_selector: dict[Name, LabelValues] = {}
     """Labels that a node must have; of several values one."""
-    node_affinity: list[Annotated[list[NodeRequirementRow], Field(min_length=1)]] = []
+    node_affinity: list[NodeTerm] = []
     """Requirements on nodes: all of one of the lists must be met."""
     tolerations: list[TolerationEntry] = []
     """Taints that are tolerated: `key`, `key=value`, or an object as in Kubernetes."""
@@ -249,19 +324,71 @@ class SortRow(_RequestModel):
     order: Literal["Ascending", "Descending"] = "Ascending"
 
 
+class RolesRow(_RequestModel):
+    """Groups that act as one role."""
+
+    groups: list[Name] = []
+    """Names of groups, each at most once."""
+
+
+Roles = Annotated[
+    RolesRow, BeforeValidator(_read_list("groups"), json_schema_input_type=list[Name] | RolesRow)
+]
+
+
 class AffinityRow(_RequestModel):
     """Roles, by group name, that attract or repel each other on a node."""
 
-    attract: list[list[Name]] = []
-    repel: list[list[Name]] = []
+    attract: list[Roles] = []
+    repel: list[Roles] = []
     order: list[Name] = []
+
+
+class StrategyRow(_RequestModel):
+    """Bounds that apply together."""
+
+    job_tier: Tier
+    """Highest tier of a domain that holds the whole job."""
+    part_tier: Tier
+    """Highest tier of a domain that holds a part of the job."""
+
+
+class TrafficRow(_RequestModel):
+    """Groups that communicate."""
+
+    first: Name
+    """Name of a group."""
+    second: Name
+    """Name of a group; may be the same group."""
+    weight: Weight = 0
+    """Weight per pair of pods."""
+
+
+Strategy = Annotated[
+    StrategyRow,
+    BeforeValidator(
+        _read_list("job_tier", "part_tier"),
+        json_schema_input_type=tuple[Tier, Tier] | StrategyRow,
+    ),
+]
+Traffic = Annotated[
+    TrafficRow,
+    BeforeValidator(
+        _read_list("first", "second", "weight"),
+        json_schema_input_type=tuple[Name, Name, Weight] | TrafficRow,
+    ),
+]
 
 
 class OptionsRow(_RequestModel):
     """Options that only one preset reads."""
 
-    weight: dict[Name, Natural] | Annotated[float, Field(gt=0, le=1e6)] | None = None
-    """slurm-tree: weight per node, lighter nodes first; task-topology: factor of the scores."""
+    node_weights: dict[Name, Natural] = {}
+    """slurm-tree: weight per node, lighter nodes first."""
+    score_weight: Annotated[float, Field(gt=0, le=1e6)] | None = None
+    """task-topology: factor of the scores; not together with weights of nodes."""
+    weight: dict[str, Any] | float | None = None
+    """Short form of `node_weights`, if it is an object, or of `score_weight`."""
     preferred_nodes: list[Name] = []
     """godel: nodes that steer which domains are tried."""
     ever_scheduled: bool = False
@@ -270,8 +397,29 @@ class OptionsRow(_RequestModel):
     """kubernetes: how many domains with room are compared; 0 for all."""
     spare_islands: bool = False
     """optimal: compare the tightest top domain before fewer domains inside it."""
-    arguments: dict[str, Any] = {}
+    arguments: Annotated[dict[str, Any], Field(exclude=True)] = {}
     """volcano: plugin arguments; they weigh scores and do not change this placement."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_weight(cls, value: object) -> object:
+        if not isinstance(value, dict) or value.get("weight") is None:
+            return value
+        rest = dict(value)
+        weight = rest.pop("weight")
+        return {"node_weights" if isinstance(weight, dict) else "score_weight": weight} | rest
+
+    @field_validator("score_weight")
+    @classmethod
+    def _check_score_weight(cls, weight: float | None, info: ValidationInfo) -> float | None:
+        if weight is not None and info.data.get("node_weights"):
+            raise ValueError("cannot be combined with node_weights")
+        return weight
+
+
+_NO_AFFINITY: Final = AffinityRow.model_construct()
+_NO_OPTIONS: Final = OptionsRow.model_construct()
+"""Both are frozen, so requests share them: pydantic would copy a default for each request."""
 
 
 class Spec(_RequestModel):
@@ -293,19 +441,19 @@ class Spec(_RequestModel):
     """Tier of a domain that must hold the whole gang."""
     preferred: list[Tier] = []
     """Tiers of a domain that should hold the whole gang; the narrowest last."""
-    strategies: list[tuple[Tier, Tier]] = []
+    strategies: list[Strategy] = []
     """(tier of the job, tier of every part): the first pair that can be met counts."""
     sort: list[SortRow] = []
     """Domains with more, or less, of a resource come first."""
-    affinity: AffinityRow = AffinityRow.model_construct()
+    affinity: AffinityRow = Field(default_factory=lambda: _NO_AFFINITY)
     """Roles that attract or repel each other."""
-    traffic: list[tuple[Name, Name, Weight]] = []
+    traffic: list[Traffic] = []
     """(group, group, weight) of groups that communicate."""
     max_domains: dict[Tier, Natural] = {}
     """By tier: the most domains that the gang uses."""
     exclusive: Tier | None = None
     """A tier. The domains of this tier that the gang uses contain no other gang."""
-    options: OptionsRow = OptionsRow.model_construct()
+    options: OptionsRow = Field(default_factory=lambda: _NO_OPTIONS)
     """Options of single presets."""
     plane: Name = "compute"
     """The network that the gang uses."""
@@ -313,6 +461,33 @@ class Spec(_RequestModel):
     """Whether the gang may use islands, which share no cable."""
     deadline_s: Annotated[float, Field(gt=0, le=3600)] | None = None
     """Seconds that the search may take."""
+
+
+class RunningPodsRow(_RequestModel):
+    """Equal pods of the gang that run on one node."""
+
+    node: Name
+    request: PodRequest = {"slots": 1}
+    """Resources of one pod."""
+    count: Natural = 0
+    """0: the number of indices, or one."""
+    group: Name | None = None
+    """Their group; without it, the only group of the gang."""
+    indices: list[Natural] = []
+    """Index of each pod in its group."""
+
+    @field_validator("indices")
+    @classmethod
+    def _check_indices(cls, indices: list[int], info: ValidationInfo) -> list[int]:
+        if indices and info.data.get("count") not in {0, len(indices)}:
+            raise ValueError(f"expected {info.data.get('count')} indices")
+        return indices
+
+
+class RunningRows(_RequestModel):
+    """What a caller of the server adds to a request: the pods of the gang that run already."""
+
+    running: list[RunningPodsRow]
 
 
 class Document(_RequestModel):

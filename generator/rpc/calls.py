@@ -39,6 +39,7 @@ from generator.rpc.limits import (
     NUM_THREADS,
     STALL_S,
 )
+from generator.rpc.messages.fields import check_fields
 from generator.rpc.stalled_calls import StallWatch
 from generator.rpc.status_errors import CallAbortedError, CallFailure, FailureKind, encode_status
 from runtime.fair_share import FairShare
@@ -193,9 +194,9 @@ class CallInterceptor(grpc.ServerInterceptor):
             return CallFailure(FailureKind.INVALID_REQUEST, "expected a message")
         try:
             return method.parse(message)
-        except DecodeError:
+        except CallAbortedError as error:
             self._on_refused(method.name)
-            return _UNREADABLE_FAILURE
+            return error.failure
 
     def _hold_unread(
         self, answer: bytes, context: grpc.ServicerContext, caller: str
@@ -326,14 +327,30 @@ def _build_call_method(name: str, handler: RpcHandler) -> _CallMethod:
     parse, serialize = handler.request_deserializer, handler.response_serializer
     if behavior is None or parse is None or serialize is None:
         raise InvariantError("a method without behavior or messages")
+    is_own_service = name.startswith(OWN_SERVICES_PREFIX)
     return _CallMethod(
         name,
         cast("Callable[[Any, Any], Any]", behavior),
-        parse,
+        partial(_parse_message, parse, checks_fields=is_own_service),
         serialize,
-        is_own_service=name.startswith(OWN_SERVICES_PREFIX),
+        is_own_service=is_own_service,
         is_client_streaming=handler.request_streaming,
     )
+
+
+def _parse_message(parse: Callable[[bytes], Any], raw: bytes, *, checks_fields: bool) -> Any:  # noqa: ANN401 - any message
+    """Return a message of a client.
+
+    Raises:
+        CallAbortedError: the bytes are no message, or it has a field that this version ignores.
+    """
+    try:
+        message = parse(raw)
+    except DecodeError as error:
+        raise CallAbortedError(_UNREADABLE_FAILURE) from error
+    if checks_fields:
+        check_fields(message)
+    return message
 
 
 def _call_unary(
@@ -370,8 +387,6 @@ def _call_stream(
         yield error.failure
     except SearchCancelledError:
         yield _CANCELLED_FAILURE
-    except DecodeError:
-        yield _UNREADABLE_FAILURE
     except Exception:
         log.exception("call failed", extra={"method": method.name})
         yield _INTERNAL_FAILURE

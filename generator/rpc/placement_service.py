@@ -49,7 +49,6 @@ from generator.rpc.messages.pages import (
     render_token,
     split_pages,
 )
-from generator.rpc.messages.parsed_requests import RequestCache
 from generator.rpc.messages.requests import decode_request
 from generator.rpc.published_state import PublishedState
 from generator.rpc.reported_pods import with_running_pods
@@ -139,7 +138,6 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         self._on_query = on_query
         self._call_slots = call_slots
         self._reservation_calls = reservation_calls
-        self._parse_request = RequestCache().parse_request
         self._stream_searches = FairShare(
             MAX_STREAM_SEARCHES,
             per_caller=MAX_STREAM_SEARCHES // 2,
@@ -152,7 +150,7 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         """Place one gang."""
         started = self._clock()
         try:
-            placement_request = decode_request_at(request.spec, parse_request=self._parse_request)
+            placement_request = decode_request_at(request.spec)
             snapshot = with_running_pods(
                 require_snapshot(self._published), placement_request, request
             )
@@ -210,7 +208,7 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         if not 0 <= request.max_candidates <= MAX_CANDIDATES:
             problem = f"expected 0 to {MAX_CANDIDATES}, got {request.max_candidates}"
             raise build_abort(FailureKind.INVALID_REQUEST, problem, "max_candidates")
-        placement_request = decode_request_at(request.spec, parse_request=self._parse_request)
+        placement_request = decode_request_at(request.spec)
         snapshot = with_running_pods(require_snapshot(self._published), placement_request, request)
         response = pb.CandidatesResponse()
         search = self._begin_search(context)
@@ -305,9 +303,7 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
             raise build_abort(FailureKind.INVALID_REQUEST, problem, "specs")
         requests = []
         for spec_index, spec in enumerate(message.specs):
-            request = decode_request_at(
-                spec, f"specs[{spec_index}]", parse_request=self._parse_request
-            )
+            request = decode_request_at(spec, f"specs[{spec_index}]")
             if request.gang in names:
                 problem = f"two gangs of this stream have the name {show(request.gang)}"
                 raise build_abort(FailureKind.INVALID_REQUEST, problem, f"specs[{spec_index}].gang")
@@ -353,24 +349,14 @@ def require_snapshot(published: PublishedState) -> Snapshot:
     return snapshot
 
 
-def decode_request_at(
-    spec: pb.PlacementSpec,
-    path: str = "spec",
-    *,
-    parse_request: Callable[[pb.PlacementSpec], PlacementRequest] = decode_request,
-) -> PlacementRequest:
-    """Return the placement request of a message.
-
-    Args:
-        spec: the message.
-        path: of the spec within the message of the call.
-        parse_request: parses the spec.
+def decode_request_at(spec: pb.PlacementSpec, path: str = "spec") -> PlacementRequest:
+    """Return the placement request of a message, which has this path in the message of the call.
 
     Raises:
         CallAbortedError: the request is malformed.
     """
     try:
-        return parse_request(spec)
+        return decode_request(spec)
     except PlacementRequestError as error:
         raise build_request_abort(error, path) from error
 
@@ -442,13 +428,11 @@ def _decode_pod(request: pb.CapacityRequest) -> GangGroup:
     group = pb.Group(
         name="pod",
         count=1,
+        request=request.request,
         node_selector=request.node_selector,
         node_affinity=request.node_affinity,
         tolerations=request.tolerations,
-        taint_tolerations=request.taint_tolerations,
     )
-    if request.HasField("request"):
-        group.request.CopyFrom(request.request)
     try:
         (pod,) = decode_request(pb.PlacementSpec(groups=[group])).groups
     except PlacementRequestError as error:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Sequence
 from typing import Final
 
-from generator.placement.cluster.nodes import ONE_SLOT, RunningGang, RunningPods
+from google.protobuf.json_format import MessageToDict
+from pydantic import ValidationError
+
+from generator.placement.cluster.nodes import RunningGang, RunningPods
 from generator.placement.cluster.snapshot import Snapshot, with_counted, with_running
-from generator.placement.quantities import count_request, render_quantities
-from generator.placement.request import PlacementRequest
-from generator.placement.wire import MAX_PODS
-from generator.rpc.messages.resources import decode_resources, encode_resources
-from generator.rpc.status_errors import CallAbortedError, FailureKind, build_abort
+from generator.placement.request import PlacementRequest, build_request_error
+from generator.placement.wire import RunningRows, render_pod_request
+from generator.rpc.status_errors import FailureKind, build_abort
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
-from topology.model.errors import show
+from topology.model.errors import PlacementRequestError, show
 
 MAX_RUNNING_ROWS: Final = 4096
 
@@ -28,15 +29,11 @@ def with_running_pods(
     """
     if not message.running:
         return snapshot
-    if len(message.running) > MAX_RUNNING_ROWS:
-        raise _build_abort(
-            "running", f"expected at most {MAX_RUNNING_ROWS}, got {len(message.running)}"
-        )
-    names = {group.name for group in request.groups}
-    pods = tuple(
-        _decode_pods(row, names, f"running[{row_index}]")
-        for row_index, row in enumerate(message.running)
-    )
+    try:
+        names = {group.name for group in request.groups}
+        pods = tuple(_decode_rows(message.running, names))
+    except PlacementRequestError as error:
+        raise build_abort(FailureKind.INVALID_REQUEST, error.problem, error.field) from error
     gang = RunningGang(request.gang, pods, request.priority)
     return with_running(snapshot, gang) if message.take_running else with_counted(snapshot, gang)
 
@@ -46,7 +43,7 @@ def encode_running_pods(gang: RunningGang | None) -> list[pb.RunningPods]:
     return [
         pb.RunningPods(
             node=row.node,
-            request=encode_resources(render_quantities(row.request.items())),
+            request=render_pod_request(row.request),
             count=row.count,
             group=row.group,
             indices=row.indices,
@@ -55,40 +52,26 @@ def encode_running_pods(gang: RunningGang | None) -> list[pb.RunningPods]:
     ]
 
 
-def _decode_pods(row: pb.RunningPods, groups: Iterable[str], path: str) -> RunningPods:
-    if not row.node:
-        raise _build_abort(f"{path}.node", "expected the name of a node")
-    if not 0 <= row.count <= MAX_PODS:
-        raise _build_abort(f"{path}.count", f"expected 0 to {MAX_PODS}, got {row.count}")
-    if row.HasField("group") and row.group not in groups:
-        raise _build_abort(f"{path}.group", f"no group is named {show(row.group)}")
-    request = _decode_request(row.request, path) if row.HasField("request") else dict(ONE_SLOT)
-    group = row.group if row.HasField("group") else None
-    return RunningPods(row.node, request, _decode_count(row, path), group, tuple(row.indices))
-
-
-def _decode_request(resources: pb.Resources, path: str) -> dict[str, int]:
-    units: dict[str, int] = {}
-    for name, quantity in decode_resources(resources).items():
-        try:
-            units |= count_request({name: quantity})
-        except ValueError as error:
-            raise _build_abort(f"{path}.request.{show(name)}", str(error)) from error
-        if not name:
-            raise _build_abort(f"{path}.request.", "expected the name of a resource")
-    return units
-
-
-def _decode_count(row: pb.RunningPods, path: str) -> int:
-    """Return the number of pods of a row; either each pod has an index or none has."""
-    if not row.indices:
-        return row.count or 1
-    if row.count not in {0, len(row.indices)}:
-        raise _build_abort(f"{path}.indices", f"expected {row.count}, got {len(row.indices)}")
-    if any(index < 0 for index in row.indices) or len(row.indices) > MAX_PODS:
-        raise _build_abort(f"{path}.indices", f"expected at most {MAX_PODS} of 0 or more")
-    return len(row.indices)
-
-
-def _build_abort(field: str, problem: str) -> CallAbortedError:
-    return build_abort(FailureKind.INVALID_REQUEST, problem, field)
+def _decode_rows(messages: Sequence[pb.RunningPods], groups: Container[str]) -> list[RunningPods]:
+    if len(messages) > MAX_RUNNING_ROWS:
+        problem = f"expected at most {MAX_RUNNING_ROWS}, got {len(messages)}"
+        raise PlacementRequestError("running", problem)
+    document = [MessageToDict(message, preserving_proto_field_name=True) for message in messages]
+    try:
+        rows = RunningRows.model_validate({"running": document}).running
+    except ValidationError as error:
+        raise build_request_error(error) from error
+    for index, row in enumerate(rows):
+        if row.group is not None and row.group not in groups:
+            problem = f"no group is named {show(row.group)}"
+            raise PlacementRequestError(f"running[{index}].group", problem)
+    return [
+        RunningPods(
+            row.node,
+            row.request,
+            row.count or len(row.indices) or 1,
+            row.group,
+            tuple(row.indices),
+        )
+        for row in rows
+    ]

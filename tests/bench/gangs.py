@@ -121,16 +121,20 @@ def draw_mix(num: int, seed: int = 0) -> list[Class]:
     return drawn[:num]
 
 
-def request_of(kind: Class, preset: Preset) -> PlacementRequest:
-    """Return the request of a kind of gang; balanced ones have a preset of their own in Kueue."""
+def document_of(kind: Class, preset: Preset) -> dict[str, Any]:
+    """Return the document of a kind of gang; balanced ones have a preset of their own in Kueue."""
     name = Preset.KUEUE_BALANCED if kind.is_balanced and preset is Preset.KUEUE else preset
     slices = [{"tier": "leaf", **layer} for layer in kind.placement.get("slices", [])]
     group = {"name": "main", "count": kind.pods, "request": {"cpu": kind.cpus}} | kind.placement
     if slices:
         group["slices"] = slices
     spec = {"preset": name.value, "groups": [group]}
-    document = {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": spec}
-    return parse_request(document)
+    return {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": spec}
+
+
+def request_of(kind: Class, preset: Preset) -> PlacementRequest:
+    """Return the request of a kind of gang."""
+    return parse_request(document_of(kind, preset))
 
 
 def admit(preset: Preset, mix: Sequence[Class]) -> Rate:

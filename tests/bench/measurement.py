@@ -16,7 +16,7 @@ from generator.outputs.hypernode import render_hypernodes
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.placement.engine import place
-from generator.placement.request import PlacementRequest, parse_request
+from generator.placement.request import parse_request
 from generator.reconcile.plan import plan_changes
 from tests.bench.dumps import Dump
 from tests.bench.parse_memory import measure_peak
@@ -178,7 +178,7 @@ class _Round:
         """Return the median seconds of single placements of so many whole nodes."""
         seconds = []
         for count in counts:
-            request = whole_nodes(min(count, len(self.tree.nodes)), unit="slots")
+            request = parse_request(whole_nodes(min(count, len(self.tree.nodes)), unit="slots"))
             start = _now()
             placement = place(self.snapshot, request, clock=time.monotonic, explains=False)
             seconds.append(_now() - start)
@@ -195,16 +195,14 @@ def _seconds(work: Callable[[], object]) -> float:
     return seconds
 
 
-def whole_nodes(count: int, *, unit: str) -> PlacementRequest:
-    """Return the request of a gang of so many nodes, each with eight of a unit."""
+def whole_nodes(count: int, *, unit: str) -> dict[str, Any]:
+    """Return the document that requests so many nodes for a gang, each with eight of a unit."""
     group: dict[str, Any] = {"name": "workers", "count": count, "request": {unit: _SLOTS}}
-    return parse_request(
-        {
-            "apiVersion": "toponaut.io/v1alpha1",
-            "kind": "PlacementRequest",
-            "spec": {"groups": [group]},
-        }
-    )
+    return {
+        "apiVersion": "toponaut.io/v1alpha1",
+        "kind": "PlacementRequest",
+        "spec": {"groups": [group]},
+    }
 
 
 def _compare_parsers(devices: Sequence[Device], raw: bytes) -> None:

@@ -14,9 +14,8 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from multiprocessing.connection import Connection
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 import grpc
@@ -32,7 +31,7 @@ from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from generator.simulation.replay.fabrics import build_tree_of_shape
 from runtime.memory import collect_garbage_rarely, freeze_gc, tune_for_server
-from tests.bench.gangs import MILLICORES, MIX, SHAPE, request_of
+from tests.bench.gangs import MILLICORES, MIX, SHAPE, document_of
 
 CALLS: Final = 2000
 BATCHES: Final = 8
@@ -132,17 +131,19 @@ def measure(calls: int, batches: int) -> Measured:
 
 def gangs(num: int) -> list[pb.PlaceRequest]:
     """Return requests of the mix, each for a gang of its own."""
-    shapes = [request_of(kind, Preset.OPTIMAL) for kind in MIX]
-    return [
-        pb.PlaceRequest(spec=encode_request(replace(shapes[at % len(shapes)], gang=f"job-{at}")))
-        for at in range(num)
-    ]
+    return [pb.PlaceRequest(spec=encode_request(gang(at, "job"))) for at in range(num)]
+
+
+def gang(at: int, word: str) -> dict[str, Any]:
+    """Return the document of a gang of the mix, with a name of its own."""
+    document = document_of(MIX[at % len(MIX)], Preset.OPTIMAL)
+    document["spec"]["gang"] = f"{word}-{at}"
+    return document
 
 
 def _rates(address: str, batches: int) -> tuple[float, float]:
     """Return gangs a second by single calls and by batches, taking turns."""
-    shapes = [request_of(kind, Preset.OPTIMAL) for kind in MIX]
-    requests = [replace(shapes[at % len(shapes)], gang=f"b-{at}") for at in range(512)]
+    requests = [gang(at, "b") for at in range(512)]
     single_s = batch_s = 0.0
     num = 0
     with PlacementClient(address, _LATE_S) as client:

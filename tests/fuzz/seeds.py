@@ -210,8 +210,8 @@ def interrupted_applies() -> Iterator[bytes]:
 
 def request_messages() -> Iterator[bytes]:
     """Yield a request in protobuf."""
-    request = load_request(str(FIXTURES / "demo" / "gang.yaml"), None, {}).to_request(None)
-    yield encode_request(request).SerializeToString()
+    document = load_request(str(FIXTURES / "demo" / "gang.yaml"), None, {}).document
+    yield encode_request(document).SerializeToString()
 
 
 def answer_messages() -> Iterator[bytes]:
@@ -220,7 +220,7 @@ def answer_messages() -> Iterator[bytes]:
         feasible=True,
         assignment=[pb.Assignment(group="w", nodes=["n1", ""])],
         tier="leaf",
-        domains=[pb.DomainVerdict(name="leaf-1", verdict=pb.VERDICT_CHOSEN, needs="1 slot")],
+        domains=[pb.DomainVerdict(name="leaf-1", verdict="chosen", needs="1 slot")],
     ).SerializeToString()
 
 

@@ -182,8 +182,9 @@ def _tree(raw: bytes) -> None:
 def _placement_request(raw: bytes) -> None:
     for document in _documents(raw):
         with suppress(PlacementRequestError):
-            request = parse_request(document if isinstance(document, dict) else {})
-            assert decode_request(encode_request(request)) == request
+            given = document if isinstance(document, dict) else {}
+            request = parse_request(given)
+            assert decode_request(encode_request(given)) == request
 
 
 def _manifests(raw: bytes) -> None:

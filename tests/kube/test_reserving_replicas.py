@@ -46,7 +46,7 @@ def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
 
 
 def spec(gang: str, count: int) -> pb.PlacementSpec:
-    request = pb.Resources(quantities=GPUS)
+    request = {name: str(quantity) for name, quantity in GPUS.items()}
     return pb.PlacementSpec(gang=gang, groups=[pb.Group(name="w", count=count, request=request)])
 
 

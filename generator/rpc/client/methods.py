@@ -15,10 +15,9 @@ from generator.rpc.client.connection import Connection, ServerDeadlineError
 from generator.rpc.messages.requests import encode_request
 from generator.rpc.toponaut.v1 import placement_pb2, topology_pb2
 from topology.model.errors import ConfigError, show
+from topology.model.tree import API_VERSION
 
 _KIND: Final = "PlacementRequest"
-_MAX_DEPTH: Final = 40
-"""Depth of nested messages; groups may be nested to 16 levels."""
 
 
 class RpcMethod(NamedTuple):
@@ -58,8 +57,8 @@ METHODS: Final[Mapping[str, RpcMethod]] = dict(
 def parse_message(method: RpcMethod, document: object, source: str) -> Message:
     """Return the message of a document.
 
-    The format is protobuf JSON, with fields spelled as in the proto file. A PlacementRequest is
-    accepted as the `spec` of a method that has one.
+    The format is protobuf JSON, with fields spelled as in the proto file, and `spec` and `specs` as
+    in a PlacementRequest. A whole PlacementRequest is accepted by a method that has a `spec`.
 
     Raises:
         ConfigError: the document does not match the message; PlacementRequestError if it is a
@@ -67,14 +66,30 @@ def parse_message(method: RpcMethod, document: object, source: str) -> Message:
     """
     if not isinstance(document, dict):
         raise ConfigError(f"{source}: expected an object, got {type(document).__name__}")
-    if document.get("kind") == _KIND and "spec" in method.request_type.DESCRIPTOR.fields_by_name:
-        spec = encode_request(parse_request(document))
-        return method.request_type(spec=spec)
+    fields = method.request_type.DESCRIPTOR.fields_by_name
+    if document.get("kind") == _KIND and "spec" in fields:
+        return method.request_type(spec=_parse_request(document))
+    requests: dict[str, Any] = {}
+    if "spec" in fields and "spec" in document:
+        requests["spec"] = _parse_spec(document["spec"])
+    if "specs" in fields and isinstance(document.get("specs"), list):
+        requests["specs"] = [_parse_spec(spec) for spec in document["specs"]]
+    rest = {name: value for name, value in document.items() if name not in requests}
     try:
-        return ParseDict(document, method.request_type(), max_recursion_depth=_MAX_DEPTH)
+        return ParseDict(rest, method.request_type(**requests))
     except (ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
         name = method.request_type.DESCRIPTOR.name
         raise ConfigError(f"{source}: not a {name}: {show(str(error), 300)}") from error
+
+
+def _parse_spec(spec: object) -> Message:
+    return _parse_request({"apiVersion": API_VERSION, "kind": _KIND, "spec": spec})
+
+
+def _parse_request(document: Mapping[str, Any]) -> Message:
+    """Return the message of a request that keeps all rules."""
+    parse_request(document)
+    return encode_request(document)
 
 
 def call_method(

@@ -9,11 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from generator.placement.answer import Placement
 from generator.placement.cluster.nodes import RunningGang
-from generator.placement.request import PlacementRequest
 from generator.rpc.client.connection import (
     Connection,
     PlacementServerError,
@@ -49,8 +48,7 @@ MAX_BATCH_GANGS: Final = 256
 """Gangs per message of a batch."""
 _ROW_OVERHEAD_BYTES: Final = 8
 """Upper bound of the framing around each gang of a message, and around all of them."""
-MAX_CACHED_REQUESTS: Final = 512
-"""Requests, not counting gang names, whose messages are cached within a batch."""
+_MAX_BATCH_BYTES: Final = MAX_MESSAGE_BYTES - 2 * _ROW_OVERHEAD_BYTES
 _RESUME_DELAY_S: Final = 0.5
 """Delay before a watch that was cut continues."""
 
@@ -71,7 +69,7 @@ class PlacementClient(Connection):
 
     def place(
         self,
-        request: PlacementRequest,
+        document: Mapping[str, Any],
         running: RunningGang | None = None,
         *,
         take_running: bool = False,
@@ -79,7 +77,7 @@ class PlacementClient(Connection):
         """Request a placement.
 
         Args:
-            request: the gang.
+            document: of kind PlacementRequest.
             running: pods of the gang that run already, and stay.
             take_running: whether the server must subtract them from the free capacity.
 
@@ -87,7 +85,7 @@ class PlacementClient(Connection):
             TopologyError: as `call`.
         """
         message = pb.PlaceRequest(
-            spec=encode_request(request),
+            spec=encode_request(document),
             running=encode_running_pods(running),
             take_running=take_running,
         )
@@ -95,19 +93,19 @@ class PlacementClient(Connection):
         return _decode(decode_placement, placement, self.address)
 
     def place_batch(
-        self, requests: Iterable[PlacementRequest], *, explain: bool = False
+        self, documents: Iterable[Mapping[str, Any]], *, explain: bool = False
     ) -> Iterator[Placement]:
         """Request placements of many gangs, in their order; their names must be unique.
 
         Without `explain` a placement has no objective and no domains. A failure in the middle is
         not retried, because the caller already has some of the answers. The error of a request that
-        cannot be sent, or of `requests` itself, is raised after the earlier answers.
+        cannot be sent, or of `documents` itself, is raised after the earlier answers.
 
         Raises:
             TopologyError: as `call`.
         """
         failures: list[BaseException] = []
-        messages = _split_batches(requests, failures, explain=explain)
+        messages = _split_batches(documents, failures, explain=explain)
         first = next(messages, None)
         if first is not None:
             sent = chain([first], messages)
@@ -118,14 +116,14 @@ class PlacementClient(Connection):
             raise failures[0]
 
     def candidates(
-        self, request: PlacementRequest, max_candidates: int = 0
+        self, document: Mapping[str, Any], max_candidates: int = 0
     ) -> tuple[Candidate, ...]:
         """Request sets of nodes, best first; empty if the gang does not fit.
 
         Raises:
             TopologyError: as `call`.
         """
-        message = pb.CandidatesRequest(spec=encode_request(request), max_candidates=max_candidates)
+        message = pb.CandidatesRequest(spec=encode_request(document), max_candidates=max_candidates)
         return tuple(
             Candidate(
                 tuple(row.nodes),
@@ -226,14 +224,14 @@ class TopologyClient(Connection):
             self.pause(_RESUME_DELAY_S)
 
     def watch_feasible(
-        self, request: PlacementRequest, timeout_s: float
+        self, document: Mapping[str, Any], timeout_s: float
     ) -> Generator[Placement, None, None]:
         """Yield the answer to a request, and again each time its feasibility changes.
 
         Raises:
             TopologyError: as `call`.
         """
-        message = tb.WatchFeasibleRequest(spec=encode_request(request))
+        message = tb.WatchFeasibleRequest(spec=encode_request(document))
         try:
             for response in self.stream(self._stub.WatchFeasible, message, timeout_s):
                 yield _decode(decode_placement, response.placement, self.address)
@@ -263,59 +261,30 @@ class TopologyClient(Connection):
 
 
 def _split_batches(
-    requests: Iterable[PlacementRequest], failures: list[BaseException], *, explain: bool
+    documents: Iterable[Mapping[str, Any]], failures: list[BaseException], *, explain: bool
 ) -> Iterator[pb.PlaceBatchRequest]:
     """Yield requests in messages within the size limit, up to the first request that fails.
 
     The exception is stored in `failures`, because gRPC would not pass it on.
     """
-    copier, message, num_bytes = (
-        _RequestCopier(),
-        pb.PlaceBatchRequest(explain=explain),
-        _ROW_OVERHEAD_BYTES,
-    )
+    specs: list[pb.PlacementSpec] = []
+    num_bytes = 0
     try:
-        for request in requests:
-            copier.write(request, message)
-            spec_bytes = message.specs[-1].ByteSize() + _ROW_OVERHEAD_BYTES
-            if num_bytes + spec_bytes > MAX_MESSAGE_BYTES:
-                spec = message.specs.pop()
-                check_size(spec, MAX_MESSAGE_BYTES - 2 * _ROW_OVERHEAD_BYTES)
-                yield message
-                message = pb.PlaceBatchRequest(specs=[spec], explain=explain)
-                num_bytes = _ROW_OVERHEAD_BYTES
+        for document in documents:
+            spec = encode_request(document)
+            check_size(spec, _MAX_BATCH_BYTES)
+            spec_bytes = spec.ByteSize() + _ROW_OVERHEAD_BYTES
+            if len(specs) == MAX_BATCH_GANGS or num_bytes + spec_bytes > _MAX_BATCH_BYTES:
+                yield pb.PlaceBatchRequest(specs=specs, explain=explain)
+                specs, num_bytes = [], 0
+            specs.append(spec)
             num_bytes += spec_bytes
-            if len(message.specs) == MAX_BATCH_GANGS:
-                yield message
-                message, num_bytes = pb.PlaceBatchRequest(explain=explain), _ROW_OVERHEAD_BYTES
     except GeneratorExit:
         raise
     except BaseException as error:  # noqa: BLE001 - errors of the caller's iterable go to the caller
         failures.append(error)
-    if message.specs:
-        yield message
-
-
-class _RequestCopier:
-    """Encodes gangs that differ only in their names as copies of one message."""
-
-    def __init__(self) -> None:
-        self._known: dict[object, pb.PlacementSpec] = {}
-
-    def write(self, request: PlacementRequest, message: pb.PlaceBatchRequest) -> None:
-        """Add a request to a message."""
-        shape = (request.cache_key, request.deadline_s)
-        if shape not in self._known:
-            if len(self._known) >= MAX_CACHED_REQUESTS:
-                self._known.clear()
-            self._known[shape] = encode_request(request)
-        spec = message.specs.add()
-        spec.CopyFrom(self._known[shape])
-        try:
-            spec.gang = request.gang
-        except ValueError:
-            del message.specs[-1]
-            message.specs.append(encode_request(request))  # its error names the problem
+    if specs:
+        yield pb.PlaceBatchRequest(specs=specs, explain=explain)
 
 
 def _decode(read: Callable[[_Message], _Value], message: _Message, address: str) -> _Value:

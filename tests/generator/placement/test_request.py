@@ -150,7 +150,9 @@ def nested(depth: int) -> dict[str, Any]:
         pytest.param(
             {"traffic": [["workers", "ps", 1]]}, "traffic[0]", id="traffic with an unknown group"
         ),
-        pytest.param({"options": {"weight": {"n0": -1}}}, "options.weight", id="a negative weight"),
+        pytest.param(
+            {"options": {"weight": {"n0": -1}}}, "options.node_weights.n0", id="a negative weight"
+        ),
     ],
 )
 def test_it_names_the_field_of_a_contradiction(spec: dict[str, Any], field: str) -> None:

@@ -15,6 +15,7 @@ from google.rpc import (  # type: ignore[import-untyped]  # stubs, but no py.typ
 )
 from grpc_status import rpc_status
 
+from generator.placement.answer import ReasonKind
 from generator.reservations.records import LOCAL_HOLDER, Refusal, RefusalKind
 from generator.reservations.rules import MAX_HELD
 from generator.rpc.auth.tls import ServerCertificates
@@ -169,7 +170,7 @@ def test_it_holds_nodes_for_a_minute_by_default(service: Service) -> None:
 def test_it_answers_infeasible_requests_and_trials(service: Service) -> None:
     answer = service.reserve(count=9)
     assert not answer.HasField("reservation")
-    assert answer.placement.reason.kind == pb.REASON_KIND_NO_FIT
+    assert answer.placement.reason.kind == ReasonKind.NO_FIT
     trial = service.reserve(count=8, validate_only=True)
     assert (trial.HasField("reservation"), trial.placement.feasible) == (False, True)
     assert service.world.store.rows == {}

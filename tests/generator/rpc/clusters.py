@@ -9,7 +9,6 @@ from typing import Any
 
 from generator.placement.cluster.nodes import RunningGang
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
-from generator.placement.request import PlacementRequest, parse_request
 from generator.rpc.messages.requests import encode_request
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from topology.model.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
@@ -25,17 +24,14 @@ def snapshot_of(*leaves: tuple[str, ...]) -> Snapshot:
     return build_snapshot(tree_of(*leaves), {})
 
 
-def request_for(count: int, **spec: Any) -> PlacementRequest:  # noqa: ANN401 - any field
-    document = {
-        "apiVersion": API_VERSION,
-        "kind": "PlacementRequest",
-        "spec": {"groups": [{"name": "w", "count": count}], **spec},
-    }
-    return parse_request(document)
+def request_for(count: int, **spec: Any) -> dict[str, Any]:  # noqa: ANN401 - any field
+    """Return a document of kind PlacementRequest."""
+    spec = {"groups": [{"name": "w", "count": count}], **spec}
+    return {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": spec}
 
 
-def place_message(request: PlacementRequest) -> pb.PlaceRequest:
-    return pb.PlaceRequest(spec=encode_request(request))
+def place_message(document: Mapping[str, Any]) -> pb.PlaceRequest:
+    return pb.PlaceRequest(spec=encode_request(document))
 
 
 class Gate(Mapping[str, RunningGang]):

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
+from generator.placement.answer import ReasonKind
 from generator.placement.cluster.nodes import Exclusion, NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
+from generator.placement.request import parse_request
 from generator.rpc.client.typed_client import PlacementClient
 from generator.rpc.messages.requests import encode_request
 from generator.rpc.published_state import PublishedState
@@ -47,7 +49,7 @@ def test_it_lists_sets_of_nodes_best_first(client: PlacementClient) -> None:
 
 def test_it_lists_first_what_place_answers(client: PlacementClient) -> None:
     request = request_for(4)
-    first, answer = client.candidates(request)[0], place(SNAPSHOT, request)
+    first, answer = client.candidates(request)[0], place(SNAPSHOT, parse_request(request))
     assert (first.assignment, first.tier) == (answer.assignment, answer.tier)
     assert first.objective == answer.objective
 
@@ -70,7 +72,7 @@ def test_it_explains_why_there_is_no_set(stubs: Stubs) -> None:
     spec = encode_request(request_for(9))
     found = stubs.placement.Candidates(pb.CandidatesRequest(spec=spec), timeout=SOON_S)
     assert not found.candidates
-    assert found.infeasible.reason.kind == pb.REASON_KIND_NO_FIT
+    assert found.infeasible.reason.kind == ReasonKind.NO_FIT
 
 
 @pytest.mark.parametrize("number", [-1, 65])
@@ -127,16 +129,16 @@ def test_it_counts_only_nodes_that_the_pods_may_use(
         "b1": NodeSpec("b1", {"gpu": 8}),
     }
     published.snapshot = build_snapshot(tree_of(("a1", "a2", "a3"), ("b1",)), nodes)
-    selector = [pb.LabelSelector(key="zone", values=["x"])]
-    gpus = pb.Resources(quantities={"gpu": 3})
+    selector = {"zone": pb.LabelValues(values=["x"])}
+    gpus, gpu = {"gpu": "3"}, pb.Toleration(key="gpu", operator="Exists")
     found = capacity(stubs, request=gpus, node_selector=selector)
     assert [(row.usable_nodes, row.pods) for row in found.domains] == [(1, 2), (0, 0)]
-    found = capacity(stubs, request=gpus, node_selector=selector, tolerations=["gpu"])
+    found = capacity(stubs, request=gpus, node_selector=selector, tolerations=[gpu])
     assert [(row.usable_nodes, row.pods) for row in found.domains] == [(2, 4), (0, 0)]
     tolerated = [pb.Toleration(operator="Exists", effect="NoSchedule")]
     named = pb.NodeRequirement(field="metadata.name", operator="NotIn", values=["a1"])
     term = pb.NodeTerm(requirements=[named])
-    found = capacity(stubs, request=gpus, taint_tolerations=tolerated, node_affinity=[term])
+    found = capacity(stubs, request=gpus, tolerations=tolerated, node_affinity=[term])
     assert [(row.usable_nodes, row.pods) for row in found.domains] == [(1, 2), (1, 2)]
 
 
@@ -179,17 +181,15 @@ def test_it_refuses_a_page_token_after_the_tree_changed(
         pytest.param(pb.CapacityRequest(page_size=-1), "page_size", id="a negative size"),
         pytest.param(pb.CapacityRequest(page_size=5000), "page_size", id="a large size"),
         pytest.param(
-            pb.CapacityRequest(request=pb.Resources(quantities={"gpu": -1})),
-            "request.gpu",
-            id="a negative quantity",
+            pb.CapacityRequest(request={"gpu": "-1"}), "request.gpu", id="a negative quantity"
         ),
         pytest.param(
-            pb.CapacityRequest(request=pb.Resources()), "request", id="pods without resources"
+            pb.CapacityRequest(request={"slots": "0"}), "request", id="pods without resources"
         ),
         pytest.param(
-            pb.CapacityRequest(node_selector=[pb.LabelSelector(key="a")] * 2),
-            "node_selector[1].key",
-            id="a label twice",
+            pb.CapacityRequest(node_affinity=[pb.NodeTerm()]),
+            "node_affinity[0].requirements",
+            id="a term without requirements",
         ),
     ],
 )

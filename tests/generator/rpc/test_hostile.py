@@ -12,6 +12,7 @@ import grpc
 import pytest
 from grpc_reflection.v1alpha import reflection_pb2
 
+from generator.placement.answer import ReasonKind
 from generator.rpc.calls import CallInterceptor
 from generator.rpc.client.typed_client import PlacementClient
 from generator.rpc.limits import (
@@ -35,8 +36,8 @@ from tests.generator.rpc.servers import ANY_PORT, SOON_S, Silent, Stubs, failed,
 PLACE = "/toponaut.v1.PlacementService/Place"
 REFLECT = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 LEAVES = (("a1", "a2"), ("b1", "b2", "b3"))
-ECHO = "/toponaut.v1.Test/Echo"
-STREAM = "/toponaut.v1.Test/Repeat"
+ECHO = "/tests.Raw/Echo"
+STREAM = "/tests.Raw/Repeat"
 LOOPBACK = "127.0.0.1"
 MIB = 1 << 20
 MANY = examples(1_000_000)
@@ -70,13 +71,15 @@ def spec(**fields: Any) -> pb.PlacementSpec:  # noqa: ANN401 - any field
     return pb.PlacementSpec(**fields)
 
 
-def asking(**quantities: int) -> list[pb.Group]:
-    return [pb.Group(name="w", count=1, request=pb.Resources(quantities=quantities))]
+def asking(**quantities: str) -> list[pb.Group]:
+    return [pb.Group(name="w", count=1, request=quantities)]
 
 
 NONSENSE = [
-    pytest.param(spec(groups=asking(gpu=-1)), "groups[0].request.gpu", id="a negative quantity"),
-    pytest.param(spec(groups=asking(gpu=2**63 - 1)), "groups[0].request.gpu", id="a huge quantity"),
+    pytest.param(spec(groups=asking(gpu="-1")), "groups[0].request.gpu", id="a negative quantity"),
+    pytest.param(
+        spec(groups=asking(gpu=str(2**63 - 1))), "groups[0].request.gpu", id="a huge quantity"
+    ),
     pytest.param(spec(deadline_s=float("nan")), "deadline_s", id="a time that is not a number"),
     pytest.param(spec(deadline_s=float("inf")), "deadline_s", id="endless time"),
     pytest.param(
@@ -144,7 +147,7 @@ def test_it_names_the_field_of(
             id="no group",
         ),
         pytest.param(
-            [pb.RunningPods(node="a1", request=pb.Resources(quantities={"gpu": 2**62}))],
+            [pb.RunningPods(node="a1", request={"gpu": str(2**62)})],
             "running[0].request.gpu",
             id="a huge quantity",
         ),
@@ -155,7 +158,9 @@ def test_it_names_the_field_of(
             id="fewer indices than pods",
         ),
         pytest.param(
-            [pb.RunningPods(node="a1", indices=[-1])], "running[0].indices", id="an index below 0"
+            [pb.RunningPods(node="a1", indices=[-1])],
+            "running[0].indices[0]",
+            id="an index below 0",
         ),
     ],
 )
@@ -172,7 +177,7 @@ def test_it_accepts_running_pods_on_unknown_nodes(stubs: Stubs) -> None:
 def test_it_answers_infeasible_for_an_unknown_tier(stubs: Stubs) -> None:
     message = pb.PlaceRequest(spec=spec(required="x" * 1000))
     found = stubs.placement.Place(message, timeout=SOON_S)
-    assert found.placement.reason.kind == pb.REASON_KIND_NO_LEVEL
+    assert found.placement.reason.kind == ReasonKind.NO_LEVEL
 
 
 ALL_CALLS: list[Any] = [
@@ -266,7 +271,7 @@ def impatient(behavior: Callable[[bytes, grpc.ServicerContext], bytes]) -> Itera
 
     many = grpc.unary_stream_rpc_method_handler(repeat, bytes, bytes)
     rows = {"Echo": method, "Repeat": many}
-    handlers = grpc.method_handlers_generic_handler("toponaut.v1.Test", rows)
+    handlers = grpc.method_handlers_generic_handler("tests.Raw", rows)
     running.add_generic_rpc_handlers((handlers,))
     port = running.add_insecure_port(ANY_PORT)
     running.start()

@@ -1,9 +1,8 @@
-"""Exact quantities over gRPC: old callers send whole numbers, new ones also fractions."""
+"""Quantities over gRPC: whole numbers and fractions, as texts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 import grpc
 import pytest
@@ -12,13 +11,11 @@ from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.request import parse_request
 from generator.rpc.messages.requests import decode_request, encode_request
-from generator.rpc.messages.resources import decode_resources, encode_resources
 from generator.rpc.published_state import PublishedState
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
-from tests.generator.rpc.clusters import tree_of
+from tests.generator.rpc.clusters import place_message, request_for, tree_of
 from tests.generator.rpc.servers import SOON_S, Stubs, failed, serving
 from topology.model.errors import PlacementRequestError
-from topology.model.tree import API_VERSION
 
 CORES_63850M = {"slots": 1, "cpu": 63_850}
 
@@ -31,65 +28,58 @@ def stubs() -> Iterator[Stubs]:
         yield Stubs(channel)
 
 
-def spec(count: int = 1, **resources: Any) -> pb.PlacementSpec:  # noqa: ANN401 - any field
-    group = pb.Group(name="w", count=count, request=pb.Resources(**resources))
-    return pb.PlacementSpec(groups=[group])
-
-
-def test_a_fraction_is_sent_exactly_and_rounded_up_for_servers_of_earlier_versions() -> None:
-    sent = encode_resources({"cpu": "7900m", "nvidia.com/gpu": 1})
-    assert dict(sent.quantities) == {"cpu": 8, "nvidia.com/gpu": 1}
-    assert dict(sent.exact) == {"cpu": "7900m"}
-    assert decode_resources(sent) == {"cpu": "7900m", "nvidia.com/gpu": 1}
+def spec(request: Mapping[str, str], count: int = 1) -> pb.PlacementSpec:
+    return pb.PlacementSpec(groups=[pb.Group(name="w", count=count, request=request)])
 
 
 @pytest.mark.parametrize(
-    ("resources", "units"),
+    ("request_", "units"),
     [
-        pytest.param({"quantities": {"cpu": 8}}, {"cpu": 8000}, id="cores of earlier callers"),
-        pytest.param({"exact": {"cpu": "7900m"}}, {"cpu": 7900}, id="millicores"),
-        pytest.param(
-            {"quantities": {"cpu": 8, "gpu": 1}, "exact": {"cpu": "7900m", "memory": "16Gi"}},
-            {"cpu": 7900, "gpu": 1, "memory": 2**34},
-            id="both",
-        ),
+        pytest.param({"cpu": "8"}, {"cpu": 8000}, id="cores"),
+        pytest.param({"cpu": "7900m", "memory": "16Gi"}, {"cpu": 7900, "memory": 2**34}, id="both"),
+        pytest.param({}, {"slots": 1}, id="nothing said"),
+        pytest.param({"pods": "0"}, {"pods": 0}, id="pods that count for no limit"),
     ],
 )
-def test_it_reads(resources: dict[str, Any], units: dict[str, int]) -> None:
-    (group,) = decode_request(spec(**resources)).groups
+def test_it_reads(request_: dict[str, str], units: dict[str, int]) -> None:
+    (group,) = decode_request(spec(request_)).groups
     assert dict(group.request) == units
+
+
+def test_a_pod_that_requests_nothing_keeps_doing_so(stubs: Stubs) -> None:
+    message = place_message(request_for(9, groups=[{"name": "w", "count": 9, "request": {}}]))
+    assert message.spec.groups[0].request == {"slots": "0"}
+    assert stubs.placement.Place(message, timeout=SOON_S).placement.feasible
 
 
 def test_it_keeps_a_request_of_millicores() -> None:
     groups = [{"name": "w", "count": 2, "request": {"cpu": "7900m", "memory": "1.5Ki"}}]
-    request = parse_request(
-        {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": {"groups": groups}}
-    )
-    assert decode_request(encode_request(request)) == request
+    document = request_for(2, groups=groups)
+    assert decode_request(encode_request(document)) == parse_request(document)
 
 
 @pytest.mark.parametrize("text", ["", "many", "-1", "1e999", "9" * 5000, "16Ei"], ids=repr)
 def test_it_refuses_an_exact_quantity(text: str) -> None:
     with pytest.raises(PlacementRequestError, match="quantity") as caught:
-        decode_request(spec(exact={"gpu": text}))
+        decode_request(spec({"gpu": text}))
     assert caught.value.field == "groups[0].request.gpu"
 
 
 def test_it_counts_capacity_in_millicores(stubs: Stubs) -> None:
-    def count(**resources: Any) -> int:  # noqa: ANN401 - any field
-        message = pb.CapacityRequest(request=pb.Resources(**resources))
+    def count(cpu: str) -> int:
+        message = pb.CapacityRequest(request={"cpu": cpu})
         return stubs.placement.Capacity(message, timeout=SOON_S).domains[0].pods
 
-    assert count(exact={"cpu": "7900m"}) == 16
-    assert count(quantities={"cpu": 8}) == 14
+    assert count("7900m") == 16
+    assert count("8") == 14
 
 
 def test_it_takes_the_millicores_of_running_pods(stubs: Stubs) -> None:
     def fits(millicores: int) -> bool:
-        used = pb.Resources(exact={"cpu": f"{millicores}m"})
+        used = {"cpu": f"{millicores}m"}
         running = [pb.RunningPods(node=node, request=used) for node in ("a1", "a2")]
         message = pb.PlaceRequest(
-            spec=spec(count=16, exact={"cpu": "7900m"}), running=running, take_running=True
+            spec=spec({"cpu": "7900m"}, count=16), running=running, take_running=True
         )
         return bool(stubs.placement.Place(message, timeout=SOON_S).placement.feasible)
 
@@ -98,7 +88,7 @@ def test_it_takes_the_millicores_of_running_pods(stubs: Stubs) -> None:
 
 
 def test_it_refuses_running_pods_with_a_malformed_quantity(stubs: Stubs) -> None:
-    used = pb.Resources(exact={"cpu": "many"})
-    message = pb.PlaceRequest(spec=spec(), running=[pb.RunningPods(node="a1", request=used)])
+    used = {"cpu": "many"}
+    message = pb.PlaceRequest(spec=spec({}), running=[pb.RunningPods(node="a1", request=used)])
     code, failure = failed(stubs.placement.Place, message)
     assert (code, failure.field) == (grpc.StatusCode.INVALID_ARGUMENT, "running[0].request.cpu")

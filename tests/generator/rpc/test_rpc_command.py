@@ -126,14 +126,14 @@ def test_it_ends_a_watch_after_the_requested_number_of_answers(address: str) -> 
             ("Place",),
             "{spec: {groups: [{name: w, count: .nan}]}}",
             ExitCode.USAGE,
-            "PlaceRequest",
+            "groups[0].count: expected",
             id="a count that is not a number",
         ),
         pytest.param(
             ("Place",),
-            "{spec: {groups: [{name: w, count: 1, request: {quantities: {gpu: 1.0e300}}}]}}",
+            "{spec: {groups: [{name: w, count: 1, request: {gpu: 1.0e300}}]}}",
             ExitCode.USAGE,
-            "PlaceRequest",
+            "groups[0].request.gpu: expected",
             id="a huge quantity",
         ),
         pytest.param(

@@ -46,7 +46,7 @@ def test_it_answers_as_in_process(client: PlacementClient, vector: dict[str, Any
         return  # a client sends no such request
     PUBLISHED.snapshot = snapshot = snapshot_of(vector)
     expected = render_placement(place(snapshot, request))
-    assert render_placement(client.place(request)) == expected
+    assert render_placement(client.place(document_of(vector))) == expected
 
 
 GROWING = [
@@ -66,9 +66,10 @@ def test_it_places_new_pods_near_reported_running_pods(
     gang = whole.running[request.gang]
     PUBLISHED.snapshot = without_running(whole, request.gang)
     expected = render_placement(place(whole, request))
-    assert render_placement(client.place(request, gang, take_running=True)) == expected
+    document = document_of(vector)
+    assert render_placement(client.place(document, gang, take_running=True)) == expected
     PUBLISHED.snapshot = replace(whole, running=MappingProxyType(_others(whole, request.gang)))
-    assert render_placement(client.place(request, gang)) == expected
+    assert render_placement(client.place(document, gang)) == expected
 
 
 def _others(snapshot: Snapshot, gang: str) -> dict[str, RunningGang]:

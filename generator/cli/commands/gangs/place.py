@@ -141,12 +141,11 @@ def _place_on_server(
     from generator.rpc.client.typed_client import PlacementClient
 
     fitted = fit_to_server(loaded)
-    request = fitted.to_request(preset)
-    running, _ = fitted.build_running(request)
+    running, _ = fitted.build_running(fitted.to_request(preset))
     if running is not None:
         click.echo(_FREE_ON_SERVER, err=True)
     with PlacementClient(server.address, timeout_s, server.identity) as client:
-        return client.place(request, running)
+        return client.place(fitted.build_document(preset), running)
 
 
 def _print_placement(placement: Placement, tree: TopologyTree | None, output: str) -> None:

@@ -9,7 +9,13 @@ from typing import Any, Final
 
 import click
 
-from generator.cli.schemas import SCHEMAS, build_schema, describe_type, resolve_field
+from generator.cli.schemas import (
+    SCHEMAS,
+    build_schema,
+    describe_type,
+    resolve_field,
+    resolve_holder,
+)
 from topology.findings.kind_descriptions import KIND_DESCRIPTIONS
 from topology.model.errors import ConfigError, list_some, show
 from topology.model.facts import FindingKind
@@ -85,7 +91,7 @@ def _find_field(
     found: Mapping[str, Any] = document
     is_required = True
     for name in names:
-        holder = resolve_field(document, found)
+        holder = resolve_holder(document, found, name)
         fields = holder.get("properties", {})
         if name not in fields:
             known = _suggest(name, fields) if fields else "it has no fields"

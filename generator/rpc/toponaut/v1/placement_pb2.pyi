@@ -52,178 +52,6 @@ RESERVATION_PHASE_EXPIRED: ReservationPhase.ValueType  # 4
 """Released because it was not confirmed in time."""
 Global___ReservationPhase: _TypeAlias = ReservationPhase  # noqa: Y015
 
-class _Preemption:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _PreemptionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Preemption.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    PREEMPTION_UNSPECIFIED: _Preemption.ValueType  # 0
-    """Never."""
-    PREEMPTION_NEVER: _Preemption.ValueType  # 1
-    """No pods."""
-    PREEMPTION_TOPOLOGY_FIRST: _Preemption.ValueType  # 2
-    """The best topology, with any number of victims."""
-    PREEMPTION_FEWEST_VICTIMS: _Preemption.ValueType  # 3
-    """As few victims as possible."""
-    PREEMPTION_PER_DOMAIN: _Preemption.ValueType  # 4
-    """The first domain, in the preset's order, that holds the gang with or without victims."""
-
-class Preemption(_Preemption, metaclass=_PreemptionEnumTypeWrapper):
-    """Which pods may be preempted for a gang that does not fit otherwise."""
-
-PREEMPTION_UNSPECIFIED: Preemption.ValueType  # 0
-"""Never."""
-PREEMPTION_NEVER: Preemption.ValueType  # 1
-"""No pods."""
-PREEMPTION_TOPOLOGY_FIRST: Preemption.ValueType  # 2
-"""The best topology, with any number of victims."""
-PREEMPTION_FEWEST_VICTIMS: Preemption.ValueType  # 3
-"""As few victims as possible."""
-PREEMPTION_PER_DOMAIN: Preemption.ValueType  # 4
-"""The first domain, in the preset's order, that holds the gang with or without victims."""
-Global___Preemption: _TypeAlias = Preemption  # noqa: Y015
-
-class _Preset:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _PresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Preset.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    PRESET_UNSPECIFIED: _Preset.ValueType  # 0
-    """Optimal."""
-    PRESET_OPTIMAL: _Preset.ValueType  # 1
-    """The order of this project."""
-    PRESET_KOORDINATOR: _Preset.ValueType  # 2
-    """Koordinator's."""
-    PRESET_VOLCANO: _Preset.ValueType  # 3
-    """Volcano's."""
-    PRESET_KUEUE: _Preset.ValueType  # 4
-    """Kueue's."""
-    PRESET_KUEUE_BALANCED: _Preset.ValueType  # 5
-    """Kueue's balanced placement."""
-    PRESET_KAI: _Preset.ValueType  # 6
-    """KAI Scheduler's."""
-    PRESET_GODEL: _Preset.ValueType  # 7
-    """Godel's."""
-    PRESET_TASK_TOPOLOGY: _Preset.ValueType  # 8
-    """Volcano's task-topology plugin's."""
-    PRESET_SLURM_TREE: _Preset.ValueType  # 9
-    """Slurm's topology/tree plugin's."""
-    PRESET_SLURM_BLOCK: _Preset.ValueType  # 10
-    """Slurm's topology/block plugin's."""
-    PRESET_KUBERNETES: _Preset.ValueType  # 11
-    """The scheduler of Kubernetes, with its topology-aware gangs."""
-
-class Preset(_Preset, metaclass=_PresetEnumTypeWrapper):
-    """The system whose order of preferences is used."""
-
-PRESET_UNSPECIFIED: Preset.ValueType  # 0
-"""Optimal."""
-PRESET_OPTIMAL: Preset.ValueType  # 1
-"""The order of this project."""
-PRESET_KOORDINATOR: Preset.ValueType  # 2
-"""Koordinator's."""
-PRESET_VOLCANO: Preset.ValueType  # 3
-"""Volcano's."""
-PRESET_KUEUE: Preset.ValueType  # 4
-"""Kueue's."""
-PRESET_KUEUE_BALANCED: Preset.ValueType  # 5
-"""Kueue's balanced placement."""
-PRESET_KAI: Preset.ValueType  # 6
-"""KAI Scheduler's."""
-PRESET_GODEL: Preset.ValueType  # 7
-"""Godel's."""
-PRESET_TASK_TOPOLOGY: Preset.ValueType  # 8
-"""Volcano's task-topology plugin's."""
-PRESET_SLURM_TREE: Preset.ValueType  # 9
-"""Slurm's topology/tree plugin's."""
-PRESET_SLURM_BLOCK: Preset.ValueType  # 10
-"""Slurm's topology/block plugin's."""
-PRESET_KUBERNETES: Preset.ValueType  # 11
-"""The scheduler of Kubernetes, with its topology-aware gangs."""
-Global___Preset: _TypeAlias = Preset  # noqa: Y015
-
-class _ReasonKind:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _ReasonKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ReasonKind.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    REASON_KIND_UNSPECIFIED: _ReasonKind.ValueType  # 0
-    """Never sent."""
-    REASON_KIND_INVALID: _ReasonKind.ValueType  # 1
-    """The request is malformed."""
-    REASON_KIND_NO_LEVEL: _ReasonKind.ValueType  # 2
-    """The tree does not have the tier."""
-    REASON_KIND_BAD_SLICE: _ReasonKind.ValueType  # 3
-    """Sizes do not divide."""
-    REASON_KIND_NO_DOMAIN: _ReasonKind.ValueType  # 4
-    """No domain of the tier has nodes."""
-    REASON_KIND_CONFLICT: _ReasonKind.ValueType  # 5
-    """The gang's own running pods already violate a required tier."""
-    REASON_KIND_STALE: _ReasonKind.ValueType  # 6
-    """The gang fits elsewhere, but not near its own running pods."""
-    REASON_KIND_LIMIT: _ReasonKind.ValueType  # 7
-    """The gang fits without max_domains, spread or exclusive."""
-    REASON_KIND_EXCLUDED: _ReasonKind.ValueType  # 8
-    """The gang fits if no node is excluded."""
-    REASON_KIND_NO_FIT: _ReasonKind.ValueType  # 9
-    """No allowed domain has enough room."""
-
-class ReasonKind(_ReasonKind, metaclass=_ReasonKindEnumTypeWrapper):
-    """Kinds of reasons, in the order in which they are checked."""
-
-REASON_KIND_UNSPECIFIED: ReasonKind.ValueType  # 0
-"""Never sent."""
-REASON_KIND_INVALID: ReasonKind.ValueType  # 1
-"""The request is malformed."""
-REASON_KIND_NO_LEVEL: ReasonKind.ValueType  # 2
-"""The tree does not have the tier."""
-REASON_KIND_BAD_SLICE: ReasonKind.ValueType  # 3
-"""Sizes do not divide."""
-REASON_KIND_NO_DOMAIN: ReasonKind.ValueType  # 4
-"""No domain of the tier has nodes."""
-REASON_KIND_CONFLICT: ReasonKind.ValueType  # 5
-"""The gang's own running pods already violate a required tier."""
-REASON_KIND_STALE: ReasonKind.ValueType  # 6
-"""The gang fits elsewhere, but not near its own running pods."""
-REASON_KIND_LIMIT: ReasonKind.ValueType  # 7
-"""The gang fits without max_domains, spread or exclusive."""
-REASON_KIND_EXCLUDED: ReasonKind.ValueType  # 8
-"""The gang fits if no node is excluded."""
-REASON_KIND_NO_FIT: ReasonKind.ValueType  # 9
-"""No allowed domain has enough room."""
-Global___ReasonKind: _TypeAlias = ReasonKind  # noqa: Y015
-
-class _Verdict:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _VerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Verdict.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    VERDICT_UNSPECIFIED: _Verdict.ValueType  # 0
-    """Never sent."""
-    VERDICT_CHOSEN: _Verdict.ValueType  # 1
-    """It holds the job."""
-    VERDICT_REJECTED: _Verdict.ValueType  # 2
-    """It has room, but another domain is better."""
-    VERDICT_INFEASIBLE: _Verdict.ValueType  # 3
-    """It cannot hold the job."""
-
-class Verdict(_Verdict, metaclass=_VerdictEnumTypeWrapper):
-    """Kinds of verdicts."""
-
-VERDICT_UNSPECIFIED: Verdict.ValueType  # 0
-"""Never sent."""
-VERDICT_CHOSEN: Verdict.ValueType  # 1
-"""It holds the job."""
-VERDICT_REJECTED: Verdict.ValueType  # 2
-"""It has room, but another domain is better."""
-VERDICT_INFEASIBLE: Verdict.ValueType  # 3
-"""It cannot hold the job."""
-Global___Verdict: _TypeAlias = Verdict  # noqa: Y015
-
 @_typing.final
 class PlaceRequest(_message.Message):
     """A request for a placement."""
@@ -266,6 +94,26 @@ class RunningPods(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class RequestEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     NODE_FIELD_NUMBER: _builtins.int
     REQUEST_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
@@ -278,8 +126,8 @@ class RunningPods(_message.Message):
     group: _builtins.str
     """Name of their group; if absent, the only group of the gang."""
     @_builtins.property
-    def request(self) -> Global___Resources:
-        """Resources of one pod; one of "slots" if absent."""
+    def request(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Resources of one pod, as in Group; one of "slots" if empty."""
 
     @_builtins.property
     def indices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
@@ -289,12 +137,12 @@ class RunningPods(_message.Message):
         self,
         *,
         node: _builtins.str = ...,
-        request: Global___Resources | None = ...,
+        request: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         count: _builtins.int = ...,
         group: _builtins.str | None = ...,
         indices: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_group", b"_group", "group", b"group", "request", b"request"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_group", b"_group", "group", b"group"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["_group", b"_group", "count", b"count", "group", b"group", "indices", b"indices", "node", b"node", "request", b"request"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
@@ -508,6 +356,47 @@ class CapacityRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class RequestEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class NodeSelectorEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> Global___LabelValues: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: Global___LabelValues | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     REQUEST_FIELD_NUMBER: _builtins.int
     NODE_SELECTOR_FIELD_NUMBER: _builtins.int
     TOLERATIONS_FIELD_NUMBER: _builtins.int
@@ -516,7 +405,6 @@ class CapacityRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     NODE_AFFINITY_FIELD_NUMBER: _builtins.int
-    TAINT_TOLERATIONS_FIELD_NUMBER: _builtins.int
     tier: _builtins.str
     """Tier whose domains are listed, including "node" and "cluster"; the lowest tier if absent."""
     priority: _builtins.int
@@ -526,41 +414,36 @@ class CapacityRequest(_message.Message):
     page_token: _builtins.str
     """Token of the previous answer; the other fields must be the same."""
     @_builtins.property
-    def request(self) -> Global___Resources:
-        """Resources of one pod; one of "slots" if absent."""
+    def request(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Resources of one pod, as in Group; one of "slots" if empty."""
 
     @_builtins.property
-    def node_selector(self) -> _containers.RepeatedCompositeFieldContainer[Global___LabelSelector]:
+    def node_selector(self) -> _containers.MessageMap[_builtins.str, Global___LabelValues]:
         """Labels that a node must have."""
 
     @_builtins.property
-    def tolerations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Tolerated taints, as "key" or "key=value", with any effect."""
+    def tolerations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Toleration]:
+        """Tolerated taints."""
 
     @_builtins.property
     def node_affinity(self) -> _containers.RepeatedCompositeFieldContainer[Global___NodeTerm]:
         """Requirements on nodes: all of one of the terms must be met."""
 
-    @_builtins.property
-    def taint_tolerations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Toleration]:
-        """Tolerated taints with an operator or an effect, in addition to "tolerations"."""
-
     def __init__(
         self,
         *,
-        request: Global___Resources | None = ...,
-        node_selector: _abc.Iterable[Global___LabelSelector] | None = ...,
-        tolerations: _abc.Iterable[_builtins.str] | None = ...,
+        request: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        node_selector: _abc.Mapping[_builtins.str, Global___LabelValues] | None = ...,
+        tolerations: _abc.Iterable[Global___Toleration] | None = ...,
         tier: _builtins.str | None = ...,
         priority: _builtins.int = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
         node_affinity: _abc.Iterable[Global___NodeTerm] | None = ...,
-        taint_tolerations: _abc.Iterable[Global___Toleration] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "request", b"request", "tier", b"tier"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "tier", b"tier"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "node_affinity", b"node_affinity", "node_selector", b"node_selector", "page_size", b"page_size", "page_token", b"page_token", "priority", b"priority", "request", b"request", "taint_tolerations", b"taint_tolerations", "tier", b"tier", "tolerations", b"tolerations"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "node_affinity", b"node_affinity", "node_selector", b"node_selector", "page_size", b"page_size", "page_token", b"page_token", "priority", b"priority", "request", b"request", "tier", b"tier", "tolerations", b"tolerations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__tier: _TypeAlias = _typing.Literal["tier"]  # noqa: Y015
     _WhichOneofArgType__tier: _TypeAlias = _typing.Literal["_tier", b"_tier"]  # noqa: Y015
@@ -878,7 +761,10 @@ Global___Reservation: _TypeAlias = Reservation  # noqa: Y015
 
 @_typing.final
 class PlacementSpec(_message.Message):
-    """A gang. Tiers are names of the tree, or integers as strings; 1 is nearest the nodes."""
+    """A gang, in the form of the "spec" of a PlacementRequest document. A field that is not set has the
+    default of the document. Tiers are names of the tree, or integers as strings; 1 is nearest the
+    nodes.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -905,41 +791,44 @@ class PlacementSpec(_message.Message):
     PRESET_FIELD_NUMBER: _builtins.int
     GANG_FIELD_NUMBER: _builtins.int
     PRIORITY_FIELD_NUMBER: _builtins.int
-    MIN_FIELD_NUMBER: _builtins.int
+    PREEMPTION_FIELD_NUMBER: _builtins.int
     GROUPS_FIELD_NUMBER: _builtins.int
+    MIN_FIELD_NUMBER: _builtins.int
     REQUIRED_FIELD_NUMBER: _builtins.int
     PREFERRED_FIELD_NUMBER: _builtins.int
     STRATEGIES_FIELD_NUMBER: _builtins.int
-    MAX_DOMAINS_FIELD_NUMBER: _builtins.int
-    PLANE_FIELD_NUMBER: _builtins.int
-    ACROSS_ISLANDS_FIELD_NUMBER: _builtins.int
-    DEADLINE_S_FIELD_NUMBER: _builtins.int
-    PREEMPTION_FIELD_NUMBER: _builtins.int
     SORT_FIELD_NUMBER: _builtins.int
     AFFINITY_FIELD_NUMBER: _builtins.int
     TRAFFIC_FIELD_NUMBER: _builtins.int
-    OPTIONS_FIELD_NUMBER: _builtins.int
+    MAX_DOMAINS_FIELD_NUMBER: _builtins.int
     EXCLUSIVE_FIELD_NUMBER: _builtins.int
-    preset: Global___Preset.ValueType
-    """Order in which placements are compared; optimal if unspecified."""
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    PLANE_FIELD_NUMBER: _builtins.int
+    ACROSS_ISLANDS_FIELD_NUMBER: _builtins.int
+    DEADLINE_S_FIELD_NUMBER: _builtins.int
+    preset: _builtins.str
+    """Order in which placements are compared, such as "kueue" or "slurm-tree"; "optimal" if empty."""
     gang: _builtins.str
     """Name of the gang, "self" if empty; its running pods stay and count."""
     priority: _builtins.int
     """Higher is more important."""
+    preemption: _builtins.str
+    """Which pods may be preempted if the gang does not fit otherwise: "topologyFirst" (the best
+    topology, with any number of victims), "fewestVictims", "perDomain" (the first domain, in the
+    preset's order, that holds the gang with or without victims) or "never"; "never" if empty.
+    """
     min: _builtins.int
     """Minimum number of pods over all groups."""
     required: _builtins.str
     """Tier of a domain that must hold the whole job."""
+    exclusive: _builtins.str
+    """Tier: no other gang has pods in a domain of this tier that the gang uses."""
     plane: _builtins.str
     """Network that the job uses, "compute" if empty."""
     across_islands: _builtins.bool
     """Whether the job may span islands that share no cable."""
     deadline_s: _builtins.float
     """Seconds that the search may take, if less than the call's deadline allows."""
-    preemption: Global___Preemption.ValueType
-    """Which pods may be preempted if the gang does not fit otherwise; none if unspecified."""
-    exclusive: _builtins.str
-    """Tier: no other gang has pods in a domain of this tier that the gang uses."""
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___Group]:
         """At least one group; names are unique."""
@@ -951,10 +840,6 @@ class PlacementSpec(_message.Message):
     @_builtins.property
     def strategies(self) -> _containers.RepeatedCompositeFieldContainer[Global___Strategy]:
         """The first strategy that can hold the gang is used; none: any."""
-
-    @_builtins.property
-    def max_domains(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """Maximum number of domains used, by tier."""
 
     @_builtins.property
     def sort(self) -> _containers.RepeatedCompositeFieldContainer[Global___SortRule]:
@@ -969,30 +854,34 @@ class PlacementSpec(_message.Message):
         """Pairs of groups that communicate."""
 
     @_builtins.property
+    def max_domains(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Maximum number of domains used, by tier."""
+
+    @_builtins.property
     def options(self) -> Global___Options:
         """Options of single presets."""
 
     def __init__(
         self,
         *,
-        preset: Global___Preset.ValueType = ...,
+        preset: _builtins.str = ...,
         gang: _builtins.str = ...,
         priority: _builtins.int = ...,
-        min: _builtins.int = ...,
+        preemption: _builtins.str = ...,
         groups: _abc.Iterable[Global___Group] | None = ...,
+        min: _builtins.int = ...,
         required: _builtins.str | None = ...,
         preferred: _abc.Iterable[_builtins.str] | None = ...,
         strategies: _abc.Iterable[Global___Strategy] | None = ...,
-        max_domains: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
-        plane: _builtins.str = ...,
-        across_islands: _builtins.bool = ...,
-        deadline_s: _builtins.float | None = ...,
-        preemption: Global___Preemption.ValueType = ...,
         sort: _abc.Iterable[Global___SortRule] | None = ...,
         affinity: Global___Affinity | None = ...,
         traffic: _abc.Iterable[Global___Traffic] | None = ...,
-        options: Global___Options | None = ...,
+        max_domains: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         exclusive: _builtins.str | None = ...,
+        options: Global___Options | None = ...,
+        plane: _builtins.str = ...,
+        across_islands: _builtins.bool = ...,
+        deadline_s: _builtins.float | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_deadline_s", b"_deadline_s", "_exclusive", b"_exclusive", "_required", b"_required", "affinity", b"affinity", "deadline_s", b"deadline_s", "exclusive", b"exclusive", "options", b"options", "required", b"required"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -1014,30 +903,56 @@ class PlacementSpec(_message.Message):
 Global___PlacementSpec: _TypeAlias = PlacementSpec  # noqa: Y015
 
 @_typing.final
+class Strategy(_message.Message):
+    """Bounds that apply together."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JOB_TIER_FIELD_NUMBER: _builtins.int
+    PART_TIER_FIELD_NUMBER: _builtins.int
+    job_tier: _builtins.str
+    """Highest tier of a domain that holds the whole job."""
+    part_tier: _builtins.str
+    """Highest tier of a domain that holds a part of the job."""
+    def __init__(
+        self,
+        *,
+        job_tier: _builtins.str = ...,
+        part_tier: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["job_tier", b"job_tier", "part_tier", b"part_tier"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Strategy: _TypeAlias = Strategy  # noqa: Y015
+
+@_typing.final
 class SortRule(_message.Message):
     """A preference for the domain of the job."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     RESOURCE_FIELD_NUMBER: _builtins.int
-    AVAILABLE_FIELD_NUMBER: _builtins.int
-    DESCENDING_FIELD_NUMBER: _builtins.int
+    DIMENSION_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
     resource: _builtins.str
     """Name of the resource."""
-    available: _builtins.bool
-    """Whether free capacity is compared, else total capacity."""
-    descending: _builtins.bool
-    """Whether larger amounts come first."""
+    dimension: _builtins.str
+    """"Capacity" or "Available"; "Capacity" if empty."""
+    order: _builtins.str
+    """"Ascending" or "Descending"; "Ascending" if empty."""
     def __init__(
         self,
         *,
         resource: _builtins.str = ...,
-        available: _builtins.bool = ...,
-        descending: _builtins.bool = ...,
+        dimension: _builtins.str = ...,
+        order: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["available", b"available", "descending", b"descending", "resource", b"resource"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimension", b"dimension", "order", b"order", "resource", b"resource"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1163,16 +1078,16 @@ class Options(_message.Message):
     SCORE_WEIGHT_FIELD_NUMBER: _builtins.int
     PREFERRED_NODES_FIELD_NUMBER: _builtins.int
     EVER_SCHEDULED_FIELD_NUMBER: _builtins.int
-    SPARE_ISLANDS_FIELD_NUMBER: _builtins.int
     SAMPLE_FIELD_NUMBER: _builtins.int
+    SPARE_ISLANDS_FIELD_NUMBER: _builtins.int
     score_weight: _builtins.float
     """task-topology: factor of its scores; cannot be combined with weights of nodes."""
     ever_scheduled: _builtins.bool
     """godel: the gang has run before, so one pod is enough."""
-    spare_islands: _builtins.bool
-    """optimal: across islands, tight islands are compared before fewer domains inside them."""
     sample: _builtins.int
     """kubernetes: how many domains with room are compared; 0 for all."""
+    spare_islands: _builtins.bool
+    """optimal: across islands, tight islands are compared before fewer domains inside them."""
     @_builtins.property
     def node_weights(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """slurm-tree: weights of nodes, lighter ones first."""
@@ -1188,8 +1103,8 @@ class Options(_message.Message):
         score_weight: _builtins.float | None = ...,
         preferred_nodes: _abc.Iterable[_builtins.str] | None = ...,
         ever_scheduled: _builtins.bool = ...,
-        spare_islands: _builtins.bool = ...,
         sample: _builtins.int = ...,
+        spare_islands: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_score_weight", b"_score_weight", "score_weight", b"score_weight"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -1208,6 +1123,26 @@ class Group(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     @_typing.final
+    class RequestEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
     class MultipleOfEntry(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -1222,6 +1157,27 @@ class Group(_message.Message):
             value: _builtins.int = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class NodeSelectorEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> Global___LabelValues: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: Global___LabelValues | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
         _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
@@ -1247,29 +1203,49 @@ class Group(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class SpreadEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> Global___DomainSpread: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: Global___DomainSpread | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     NAME_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
     MIN_FIELD_NUMBER: _builtins.int
     REQUEST_FIELD_NUMBER: _builtins.int
-    NODE_SELECTOR_FIELD_NUMBER: _builtins.int
-    TOLERATIONS_FIELD_NUMBER: _builtins.int
     REQUIRED_FIELD_NUMBER: _builtins.int
     PREFERRED_FIELD_NUMBER: _builtins.int
     SLICES_FIELD_NUMBER: _builtins.int
     MULTIPLE_OF_FIELD_NUMBER: _builtins.int
+    NODE_SELECTOR_FIELD_NUMBER: _builtins.int
+    NODE_AFFINITY_FIELD_NUMBER: _builtins.int
+    TOLERATIONS_FIELD_NUMBER: _builtins.int
     NODE_PREFERENCE_FIELD_NUMBER: _builtins.int
     LEADER_OF_FIELD_NUMBER: _builtins.int
-    CHILDREN_FIELD_NUMBER: _builtins.int
+    MAX_PER_NODE_FIELD_NUMBER: _builtins.int
     SPREAD_FIELD_NUMBER: _builtins.int
     EXCLUSIVE_FIELD_NUMBER: _builtins.int
-    NODE_AFFINITY_FIELD_NUMBER: _builtins.int
-    TAINT_TOLERATIONS_FIELD_NUMBER: _builtins.int
-    MAX_PER_NODE_FIELD_NUMBER: _builtins.int
+    CHILDREN_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Unique in the gang."""
     count: _builtins.int
-    """Number of pods, at least 1; 0 only with a "min" of 0, if all pods of the group run already; unset
-    on a group with children.
+    """Number of pods; 0 only with a "min" of 0, if all pods of the group run already; absent on a
+    group with children.
     """
     min: _builtins.int
     """Minimum number of pods below which the gang is not placed, the count if absent; on a group with
@@ -1279,23 +1255,17 @@ class Group(_message.Message):
     """Tier of a domain that must hold the whole group."""
     leader_of: _builtins.str
     """Name of the workers that this group leads; both share one domain of the required tier."""
+    max_per_node: _builtins.int
+    """The most pods of the group on one node, running pods included; any number if absent."""
     exclusive: _builtins.str
     """Tier: no other group has pods in a domain of this tier that the group uses. For a leader, this
     includes its workers; for a group with children, all of them.
     """
-    max_per_node: _builtins.int
-    """The most pods of the group on one node, running pods included; any number if absent."""
     @_builtins.property
-    def request(self) -> Global___Resources:
-        """Resources of one pod; one of "slots" if absent."""
-
-    @_builtins.property
-    def node_selector(self) -> _containers.RepeatedCompositeFieldContainer[Global___LabelSelector]:
-        """Labels that a node must have."""
-
-    @_builtins.property
-    def tolerations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Tolerated taints, as "key" or "key=value", with any effect."""
+    def request(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Resources of one pod by name: whole numbers of the base unit, such as cores and bytes, or
+        Kubernetes quantities, such as "7900m" or "16Gi". One of "slots" if empty.
+        """
 
     @_builtins.property
     def preferred(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -1310,51 +1280,56 @@ class Group(_message.Message):
         """The number of pods in each domain of a tier is a multiple of this, by tier."""
 
     @_builtins.property
-    def node_preference(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Labels that nodes should have; only a preference."""
-
-    @_builtins.property
-    def children(self) -> _containers.RepeatedCompositeFieldContainer[Global___Group]:
-        """Nested groups, at most 16 levels; a group with children has no pods of its own."""
-
-    @_builtins.property
-    def spread(self) -> _containers.RepeatedCompositeFieldContainer[Global___DomainSpread]:
-        """How many domains of a tier the pods of the group use."""
+    def node_selector(self) -> _containers.MessageMap[_builtins.str, Global___LabelValues]:
+        """Labels that a node must have."""
 
     @_builtins.property
     def node_affinity(self) -> _containers.RepeatedCompositeFieldContainer[Global___NodeTerm]:
         """Requirements on nodes: all of one of the terms must be met."""
 
     @_builtins.property
-    def taint_tolerations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Toleration]:
-        """Tolerated taints with an operator or an effect, in addition to "tolerations"."""
+    def tolerations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Toleration]:
+        """Tolerated taints."""
+
+    @_builtins.property
+    def node_preference(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Labels that nodes should have; only a preference."""
+
+    @_builtins.property
+    def spread(self) -> _containers.MessageMap[_builtins.str, Global___DomainSpread]:
+        """How many domains of a tier the pods of the group use, by tier."""
+
+    @_builtins.property
+    def children(self) -> _containers.RepeatedCompositeFieldContainer[Global___Group]:
+        """Nested groups, at most 16 levels; a group with children has no pods of its own."""
 
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
-        count: _builtins.int = ...,
+        count: _builtins.int | None = ...,
         min: _builtins.int | None = ...,
-        request: Global___Resources | None = ...,
-        node_selector: _abc.Iterable[Global___LabelSelector] | None = ...,
-        tolerations: _abc.Iterable[_builtins.str] | None = ...,
+        request: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         required: _builtins.str | None = ...,
         preferred: _abc.Iterable[_builtins.str] | None = ...,
         slices: _abc.Iterable[Global___SliceLayer] | None = ...,
         multiple_of: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        node_selector: _abc.Mapping[_builtins.str, Global___LabelValues] | None = ...,
+        node_affinity: _abc.Iterable[Global___NodeTerm] | None = ...,
+        tolerations: _abc.Iterable[Global___Toleration] | None = ...,
         node_preference: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         leader_of: _builtins.str | None = ...,
-        children: _abc.Iterable[Global___Group] | None = ...,
-        spread: _abc.Iterable[Global___DomainSpread] | None = ...,
-        exclusive: _builtins.str | None = ...,
-        node_affinity: _abc.Iterable[Global___NodeTerm] | None = ...,
-        taint_tolerations: _abc.Iterable[Global___Toleration] | None = ...,
         max_per_node: _builtins.int | None = ...,
+        spread: _abc.Mapping[_builtins.str, Global___DomainSpread] | None = ...,
+        exclusive: _builtins.str | None = ...,
+        children: _abc.Iterable[Global___Group] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_exclusive", b"_exclusive", "_leader_of", b"_leader_of", "_max_per_node", b"_max_per_node", "_min", b"_min", "_required", b"_required", "exclusive", b"exclusive", "leader_of", b"leader_of", "max_per_node", b"max_per_node", "min", b"min", "request", b"request", "required", b"required"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_count", b"_count", "_exclusive", b"_exclusive", "_leader_of", b"_leader_of", "_max_per_node", b"_max_per_node", "_min", b"_min", "_required", b"_required", "count", b"count", "exclusive", b"exclusive", "leader_of", b"leader_of", "max_per_node", b"max_per_node", "min", b"min", "required", b"required"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exclusive", b"_exclusive", "_leader_of", b"_leader_of", "_max_per_node", b"_max_per_node", "_min", b"_min", "_required", b"_required", "children", b"children", "count", b"count", "exclusive", b"exclusive", "leader_of", b"leader_of", "max_per_node", b"max_per_node", "min", b"min", "multiple_of", b"multiple_of", "name", b"name", "node_affinity", b"node_affinity", "node_preference", b"node_preference", "node_selector", b"node_selector", "preferred", b"preferred", "request", b"request", "required", b"required", "slices", b"slices", "spread", b"spread", "taint_tolerations", b"taint_tolerations", "tolerations", b"tolerations"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_count", b"_count", "_exclusive", b"_exclusive", "_leader_of", b"_leader_of", "_max_per_node", b"_max_per_node", "_min", b"_min", "_required", b"_required", "children", b"children", "count", b"count", "exclusive", b"exclusive", "leader_of", b"leader_of", "max_per_node", b"max_per_node", "min", b"min", "multiple_of", b"multiple_of", "name", b"name", "node_affinity", b"node_affinity", "node_preference", b"node_preference", "node_selector", b"node_selector", "preferred", b"preferred", "request", b"request", "required", b"required", "slices", b"slices", "spread", b"spread", "tolerations", b"tolerations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__count: _TypeAlias = _typing.Literal["count"]  # noqa: Y015
+    _WhichOneofArgType__count: _TypeAlias = _typing.Literal["_count", b"_count"]  # noqa: Y015
     _WhichOneofReturnType__exclusive: _TypeAlias = _typing.Literal["exclusive"]  # noqa: Y015
     _WhichOneofArgType__exclusive: _TypeAlias = _typing.Literal["_exclusive", b"_exclusive"]  # noqa: Y015
     _WhichOneofReturnType__leader_of: _TypeAlias = _typing.Literal["leader_of"]  # noqa: Y015
@@ -1365,6 +1340,8 @@ class Group(_message.Message):
     _WhichOneofArgType__min: _TypeAlias = _typing.Literal["_min", b"_min"]  # noqa: Y015
     _WhichOneofReturnType__required: _TypeAlias = _typing.Literal["required"]  # noqa: Y015
     _WhichOneofArgType__required: _TypeAlias = _typing.Literal["_required", b"_required"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__count) -> _WhichOneofReturnType__count | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__exclusive) -> _WhichOneofReturnType__exclusive | None: ...
     @_typing.overload
@@ -1379,119 +1356,58 @@ class Group(_message.Message):
 Global___Group: _TypeAlias = Group  # noqa: Y015
 
 @_typing.final
-class DomainSpread(_message.Message):
-    """How many domains of a tier the pods of a group may use. Running pods count."""
+class SliceLayer(_message.Message):
+    """Consecutive pods that belong together."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    SIZE_FIELD_NUMBER: _builtins.int
     TIER_FIELD_NUMBER: _builtins.int
+    REMAINDER_FIELD_NUMBER: _builtins.int
     MIN_FIELD_NUMBER: _builtins.int
-    MAX_FIELD_NUMBER: _builtins.int
+    PLACEMENT_FIELD_NUMBER: _builtins.int
+    INDEXED_FIELD_NUMBER: _builtins.int
+    size: _builtins.int
+    """Pods of one slice."""
     tier: _builtins.str
-    """Tier; each tier is listed once."""
+    """Tier of a domain that must hold a slice; if absent, slices only affect the objective."""
+    remainder: _builtins.str
+    """"reject" (sizes must divide) or "short" (the last slice may be incomplete); "reject" if empty."""
     min: _builtins.int
-    """Minimum number of domains; 1 if 0."""
-    max: _builtins.int
-    """Maximum number of domains; any number if absent."""
+    """Minimum number of complete slices below which the gang is not placed."""
+    placement: _builtins.str
+    """"any", "spread" (a domain of the tier holds at most one slice) or "consolidate"; "any" if
+    empty.
+    """
+    indexed: _builtins.bool
+    """Whether slice k consists of the pods from index k times size."""
     def __init__(
         self,
         *,
-        tier: _builtins.str = ...,
+        size: _builtins.int = ...,
+        tier: _builtins.str | None = ...,
+        remainder: _builtins.str = ...,
         min: _builtins.int = ...,
-        max: _builtins.int | None = ...,
+        placement: _builtins.str = ...,
+        indexed: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max", b"_max", "max", b"max"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "tier", b"tier"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max", b"_max", "max", b"max", "min", b"min", "tier", b"tier"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "indexed", b"indexed", "min", b"min", "placement", b"placement", "remainder", b"remainder", "size", b"size", "tier", b"tier"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__max: _TypeAlias = _typing.Literal["max"]  # noqa: Y015
-    _WhichOneofArgType__max: _TypeAlias = _typing.Literal["_max", b"_max"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__max) -> _WhichOneofReturnType__max | None: ...
+    _WhichOneofReturnType__tier: _TypeAlias = _typing.Literal["tier"]  # noqa: Y015
+    _WhichOneofArgType__tier: _TypeAlias = _typing.Literal["_tier", b"_tier"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__tier) -> _WhichOneofReturnType__tier | None: ...
 
-Global___DomainSpread: _TypeAlias = DomainSpread  # noqa: Y015
+Global___SliceLayer: _TypeAlias = SliceLayer  # noqa: Y015
 
 @_typing.final
-class Resources(_message.Message):
-    """Quantities by resource."""
+class LabelValues(_message.Message):
+    """Accepted values of a label."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    @_typing.final
-    class QuantitiesEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
-
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        value: _builtins.int
-        def __init__(
-            self,
-            *,
-            key: _builtins.str = ...,
-            value: _builtins.int = ...,
-        ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
-        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-    @_typing.final
-    class ExactEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
-
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        value: _builtins.str
-        def __init__(
-            self,
-            *,
-            key: _builtins.str = ...,
-            value: _builtins.str = ...,
-        ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
-        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-    QUANTITIES_FIELD_NUMBER: _builtins.int
-    EXACT_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def quantities(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """Integers in the resource's base unit, such as cores and bytes; names are free."""
-
-    @_builtins.property
-    def exact(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Kubernetes quantities, such as "7900m" or "16Gi"; each replaces the quantity of its name above.
-        For servers of earlier versions, set that one as well, rounded up.
-        """
-
-    def __init__(
-        self,
-        *,
-        quantities: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
-        exact: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["exact", b"exact", "quantities", b"quantities"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Resources: _TypeAlias = Resources  # noqa: Y015
-
-@_typing.final
-class LabelSelector(_message.Message):
-    """A label and its accepted values."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    KEY_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
-    key: _builtins.str
-    """Key of the label."""
     @_builtins.property
     def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The node must have one of them."""
@@ -1499,16 +1415,15 @@ class LabelSelector(_message.Message):
     def __init__(
         self,
         *,
-        key: _builtins.str = ...,
         values: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["values", b"values"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___LabelSelector: _TypeAlias = LabelSelector  # noqa: Y015
+Global___LabelValues: _TypeAlias = LabelValues  # noqa: Y015
 
 @_typing.final
 class NodeTerm(_message.Message):
@@ -1605,74 +1520,32 @@ class Toleration(_message.Message):
 Global___Toleration: _TypeAlias = Toleration  # noqa: Y015
 
 @_typing.final
-class SliceLayer(_message.Message):
-    """Consecutive pods that belong together."""
+class DomainSpread(_message.Message):
+    """How many domains of a tier the pods of a group may use. Running pods count."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    SIZE_FIELD_NUMBER: _builtins.int
-    TIER_FIELD_NUMBER: _builtins.int
-    SHORT_REMAINDER_FIELD_NUMBER: _builtins.int
-    SPREAD_FIELD_NUMBER: _builtins.int
-    INDEXED_FIELD_NUMBER: _builtins.int
     MIN_FIELD_NUMBER: _builtins.int
-    size: _builtins.int
-    """Pods of one slice."""
-    tier: _builtins.str
-    """Tier of a domain that must hold a slice; if absent, slices only affect the objective."""
-    short_remainder: _builtins.bool
-    """Whether the last slice may be incomplete; if not, sizes must divide."""
-    spread: _builtins.bool
-    """Whether a domain of the tier holds at most one slice."""
-    indexed: _builtins.bool
-    """Whether slice k consists of the pods from index k times size."""
+    MAX_FIELD_NUMBER: _builtins.int
     min: _builtins.int
-    """Minimum number of complete slices below which the gang is not placed."""
+    """Minimum number of domains; 1 if 0."""
+    max: _builtins.int
+    """Maximum number of domains; any number if absent."""
     def __init__(
         self,
         *,
-        size: _builtins.int = ...,
-        tier: _builtins.str | None = ...,
-        short_remainder: _builtins.bool = ...,
-        spread: _builtins.bool = ...,
-        indexed: _builtins.bool = ...,
         min: _builtins.int = ...,
+        max: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "tier", b"tier"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max", b"_max", "max", b"max"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "indexed", b"indexed", "min", b"min", "short_remainder", b"short_remainder", "size", b"size", "spread", b"spread", "tier", b"tier"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max", b"_max", "max", b"max", "min", b"min"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__tier: _TypeAlias = _typing.Literal["tier"]  # noqa: Y015
-    _WhichOneofArgType__tier: _TypeAlias = _typing.Literal["_tier", b"_tier"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__tier) -> _WhichOneofReturnType__tier | None: ...
+    _WhichOneofReturnType__max: _TypeAlias = _typing.Literal["max"]  # noqa: Y015
+    _WhichOneofArgType__max: _TypeAlias = _typing.Literal["_max", b"_max"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max) -> _WhichOneofReturnType__max | None: ...
 
-Global___SliceLayer: _TypeAlias = SliceLayer  # noqa: Y015
-
-@_typing.final
-class Strategy(_message.Message):
-    """Bounds that apply together."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    JOB_TIER_FIELD_NUMBER: _builtins.int
-    PART_TIER_FIELD_NUMBER: _builtins.int
-    job_tier: _builtins.str
-    """Highest tier of a domain that holds the whole job."""
-    part_tier: _builtins.str
-    """Highest tier of a domain that holds a part of the job."""
-    def __init__(
-        self,
-        *,
-        job_tier: _builtins.str = ...,
-        part_tier: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["job_tier", b"job_tier", "part_tier", b"part_tier"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Strategy: _TypeAlias = Strategy  # noqa: Y015
+Global___DomainSpread: _TypeAlias = DomainSpread  # noqa: Y015
 
 @_typing.final
 class Placement(_message.Message):
@@ -2062,8 +1935,14 @@ class Reason(_message.Message):
     UNIT_FIELD_NUMBER: _builtins.int
     EXCLUDED_FIELD_NUMBER: _builtins.int
     KNOWN_TIERS_FIELD_NUMBER: _builtins.int
-    kind: Global___ReasonKind.ValueType
-    """The first reason that applies."""
+    kind: _builtins.str
+    """The first reason that applies, in this order: "invalid" (the request is malformed), "no-level"
+    (the tree does not have the tier), "bad-slice" (sizes do not divide), "no-domain" (no domain of
+    the tier has nodes), "conflict" (the gang's own running pods already violate a required tier),
+    "stale" (the gang fits elsewhere, but not near its own running pods), "limit" (the gang fits
+    without max_domains, spread or exclusive), "excluded" (the gang fits if no node is excluded) or
+    "no-fit" (no allowed domain has enough room).
+    """
     tier: _builtins.str
     """Tier concerned."""
     size: _builtins.int
@@ -2078,16 +1957,16 @@ class Reason(_message.Message):
     """Unit of these two: pods or slices."""
     @_builtins.property
     def excluded(self) -> _containers.RepeatedCompositeFieldContainer[Global___Exclusion]:
-        """Excluded nodes by cause; only with the kind EXCLUDED."""
+        """Excluded nodes by cause; only with the kind "excluded"."""
 
     @_builtins.property
     def known_tiers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Names of the tiers of the tree, lowest first; only with the kind NO_LEVEL."""
+        """Names of the tiers of the tree, lowest first; only with the kind "no-level"."""
 
     def __init__(
         self,
         *,
-        kind: Global___ReasonKind.ValueType = ...,
+        kind: _builtins.str = ...,
         tier: _builtins.str | None = ...,
         size: _builtins.int | None = ...,
         count: _builtins.int | None = ...,
@@ -2137,7 +2016,7 @@ class Exclusion(_message.Message):
     CAUSE_FIELD_NUMBER: _builtins.int
     NODES_FIELD_NUMBER: _builtins.int
     cause: _builtins.str
-    """Cause: selector, taint, unschedulable, not-ready, unlisted or exclusive."""
+    """Cause: selector, affinity, taint, unschedulable, not-ready, unlisted or exclusive."""
     nodes: _builtins.int
     """Number of nodes excluded by it; a node counts once."""
     def __init__(
@@ -2197,15 +2076,17 @@ class DomainVerdict(_message.Message):
     NEEDS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name of the domain, or a count of further domains."""
-    verdict: Global___Verdict.ValueType
-    """The verdict."""
+    verdict: _builtins.str
+    """"chosen" (it holds the job), "rejected" (it has room, but another domain is better) or
+    "infeasible" (it cannot hold the job).
+    """
     needs: _builtins.str
     """What the domain has and lacks, for people."""
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
-        verdict: Global___Verdict.ValueType = ...,
+        verdict: _builtins.str = ...,
         needs: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
