@@ -1,4 +1,4 @@
-"""The interceptor of every call: deadline, shares of callers, first message, translated errors.
+"""The interceptor of every call: caller, deadline, shares, sizes, stalls, translated errors.
 
 gRPC's synchronous server assigns a thread to each call before its request has arrived, and a client
 can hold that thread as long as it likes; a stream holds a thread until it ends. So this module
@@ -10,11 +10,13 @@ answers nothing: a call waits in it until its caller has a free slot.
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from threading import Lock
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
@@ -22,7 +24,14 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from generator.placement.budget import SearchCancelledError
-from generator.rpc.auth.authentication import get_caller, identify_caller, set_caller
+from generator.rpc.auth.authentication import (
+    HEALTH_PREFIX,
+    TokenCheck,
+    find_origin,
+    get_caller,
+    read_token,
+    set_caller,
+)
 from generator.rpc.limits import (
     CROWDED_STALL_S,
     DEADLINE_ROUNDING_S,
@@ -41,7 +50,13 @@ from generator.rpc.limits import (
 )
 from generator.rpc.messages.fields import check_fields
 from generator.rpc.stalled_calls import StallWatch
-from generator.rpc.status_errors import CallAbortedError, CallFailure, FailureKind, encode_status
+from generator.rpc.status_errors import (
+    CallAbortedError,
+    CallFailure,
+    FailureKind,
+    build_abort,
+    encode_status,
+)
 from runtime.fair_share import FairShare
 from topology.model.errors import InvariantError
 
@@ -50,6 +65,7 @@ log = logging.getLogger(__name__)
 OWN_SERVICES_PREFIX: Final = "/toponaut.v1."
 _SPARE_THREADS: Final = 8
 """Threads that refuse streams while all others are busy."""
+_MAX_REMAINING_S: Final = MAX_DEADLINE_S + DEADLINE_ROUNDING_S
 _CALL_BYTES: Final = 4096
 """Approximate memory that gRPC itself uses per call."""
 _INTERNAL_FAILURE: Final = CallFailure(FailureKind.INTERNAL, "internal error; see the server's log")
@@ -66,6 +82,15 @@ _UNREAD_FAILURE: Final = CallFailure(
 )
 RpcHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 CallDetails: TypeAlias = grpc.HandlerCallDetails
+
+
+class _Caller(NamedTuple):
+    """Who calls."""
+
+    name: str
+    """Proven by a token or a certificate; empty if callers are not authenticated."""
+    share: str
+    """Whose share the call takes."""
 
 
 class _CallMethod(NamedTuple):
@@ -91,24 +116,28 @@ def build_call_slots() -> FairShare:
 
 
 class CallInterceptor(grpc.ServerInterceptor):
-    """Wraps every method; the innermost interceptor."""
+    """Wraps every method."""
 
     def __init__(
         self,
-        on_refused: Callable[[str], None],
+        on_refused: Callable[[float], None],
         stall_watch: StallWatch,
         call_slots: FairShare | None = None,
+        tokens: TokenCheck | None = None,
     ) -> None:
         """Start no thread yet; the pool of streams starts its threads on demand.
 
         Args:
-            on_refused: called with the method name of a call without a deadline, or with a
+            on_refused: called with the seconds of a call that is not admitted, or that has a
                 malformed message.
             stall_watch: cancels calls whose client stalls.
             call_slots: of calls that are answered at the same time, without streams.
+            tokens: checks the token of each call except health checks, which reveal less than a
+                connection does. It may wait for the API server, so it runs in the call's thread.
         """
         self._on_refused = on_refused
         self._stall_watch = stall_watch
+        self._tokens = tokens
         self._pool = ThreadPoolExecutor(
             MAX_STREAMS + MAX_OTHER_STREAMS + _SPARE_THREADS, thread_name_prefix="rpc-stream"
         )
@@ -133,7 +162,7 @@ class CallInterceptor(grpc.ServerInterceptor):
         method = _build_call_method(handler_call_details.method, handler)
         if not handler.request_streaming and not handler.response_streaming:
             return grpc.stream_unary_rpc_method_handler(partial(self._answer_unary, method))
-        handle_stream = partial(self._begin_stream, method)
+        handle_stream = partial(self._answer_stream, method)
         handle_stream.experimental_thread_pool = self._pool  # type: ignore[attr-defined]  # as gRPC's own health service has it
         return grpc.stream_stream_rpc_method_handler(handle_stream)
 
@@ -141,128 +170,122 @@ class CallInterceptor(grpc.ServerInterceptor):
         self, method: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> bytes:
         """Answer a call of one request and one response."""
-        caller = identify_caller(context, get_caller(context))
-        answer: bytes | CallFailure | None = self._check_deadline(method, context)
-        if answer is None:
+        with _abort_on_failure(method, context):
+            caller = self._admit(method, context)
             answer = self._answer_in_turn(method, requests, context, caller)
-        if not isinstance(answer, CallFailure):
-            answer = self._hold_unread(answer, context, caller)
-        if isinstance(answer, CallFailure):
-            context.abort_with_status(encode_status(answer))
-        return answer
+            self._hold_unread(answer, context, caller)
+            return answer
 
     def _answer_in_turn(
         self,
         method: _CallMethod,
         requests: Iterator[bytes],
         context: grpc.ServicerContext,
-        caller: str,
-    ) -> bytes | CallFailure:
+        caller: _Caller,
+    ) -> bytes:
         """Answer a call once its caller has a free slot."""
         with self._calls.hold(
-            caller, timeout_s=context.time_remaining(), is_over=lambda: not context.is_active()
+            caller.share,
+            timeout_s=context.time_remaining(),
+            is_over=lambda: not context.is_active(),
         ) as has_slot:
             if not has_slot:
                 problem = (
                     f"{MAX_CALLER_WAITING} calls of this caller, or {MAX_WAITING} in all, wait"
                 )
-                return CallFailure(FailureKind.OVERLOADED, problem)
+                raise build_abort(FailureKind.OVERLOADED, problem)
             request = self._receive_request(method, requests, context)
-            if isinstance(request, CallFailure):
-                return request
-            return _call_unary(method, request, context)
+            with set_caller(caller.name):
+                return _serialize(method, method.behavior(request, context))
 
-    def _check_deadline(
-        self, method: _CallMethod, context: grpc.ServicerContext
-    ) -> CallFailure | None:
-        """Return a failure if a call has no deadline, or one that is too late."""
-        limit_s = MAX_DEADLINE_S + DEADLINE_ROUNDING_S
-        if not method.is_own_service or context.time_remaining() <= limit_s:
-            return None
-        self._on_refused(method.name)
-        problem = "set a deadline of an hour at most: it limits the time of the search"
-        return CallFailure(FailureKind.DEADLINE_MISSING, problem)
-
-    def _receive_request(
-        self, method: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
-    ) -> Any | CallFailure:  # noqa: ANN401 - any message
-        """Return the request message of a call, or why the call fails."""
-        max_s = CROWDED_STALL_S if self._calls.is_crowded else STALL_S
-        with self._stall_watch.watch(context, max_s=max_s):
-            message = next(requests, None)
-        if message is None:
-            return CallFailure(FailureKind.INVALID_REQUEST, "expected a message")
-        try:
-            return method.parse(message)
-        except CallAbortedError as error:
-            self._on_refused(method.name)
-            return error.failure
-
-    def _hold_unread(
-        self, answer: bytes, context: grpc.ServicerContext, caller: str
-    ) -> bytes | CallFailure:
-        """Return an answer if there is room to hold it until the client reads it."""
-        if len(answer) > MAX_MESSAGE_BYTES:
-            return _build_size_failure(answer)
+    def _hold_unread(self, answer: bytes, context: grpc.ServicerContext, caller: _Caller) -> None:
+        """Count an answer until the client has read it."""
         num_bytes = len(answer) + _CALL_BYTES
-        if not self._unread.add(caller, num_bytes):
-            return _UNREAD_FAILURE
+        if not self._unread.add(caller.share, num_bytes):
+            raise CallAbortedError(_UNREAD_FAILURE)
         self._stall_watch.begin(context)
 
         def on_done() -> None:
             self._stall_watch.end(context)
-            self._unread.remove(caller, num_bytes)
+            self._unread.remove(caller.share, num_bytes)
 
         if not context.add_callback(on_done):
             on_done()
-        return answer
-
-    def _begin_stream(
-        self, method: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
-    ) -> Iterator[bytes]:
-        """Return the answers of a stream; only here the caller's name is set."""
-        return self._admit_stream(method, requests, context, get_caller(context))
-
-    def _admit_stream(
-        self,
-        method: _CallMethod,
-        requests: Iterator[bytes],
-        context: grpc.ServicerContext,
-        name: str,
-    ) -> Iterator[bytes]:
-        """Yield the answers of a stream if there is room for one more stream of its caller."""
-        caller = identify_caller(context, name)
-        streams = self._own_streams if method.is_own_service else self._other_streams
-        with streams.hold(caller, on_lost=context.cancel) as has_room:
-            answers = self._answer_stream(method, requests, context, name)
-            for answer in answers if has_room else (_STREAMS_FAILURE,):
-                if isinstance(answer, CallFailure):
-                    context.abort_with_status(encode_status(answer))
-                with (
-                    self._stall_watch.watch(context),
-                    self._unread.hold(caller, len(answer)) as has_bytes,
-                ):
-                    if not has_bytes:
-                        context.abort_with_status(encode_status(_UNREAD_FAILURE))
-                    yield answer
 
     def _answer_stream(
+        self, method: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
+    ) -> Iterator[bytes]:
+        """Yield the answers of a stream if there is room for one more stream of its caller."""
+        with _abort_on_failure(method, context):
+            caller = self._admit(method, context)
+            streams = self._own_streams if method.is_own_service else self._other_streams
+            with streams.hold(caller.share, on_lost=context.cancel) as has_room:
+                if not has_room:
+                    raise CallAbortedError(_STREAMS_FAILURE)
+                for answer in self._iterate_answers(method, requests, context, caller):
+                    with (
+                        self._stall_watch.watch(context),
+                        self._unread.hold(caller.share, len(answer)) as has_bytes,
+                    ):
+                        if not has_bytes:
+                            raise CallAbortedError(_UNREAD_FAILURE)
+                        yield answer
+
+    def _iterate_answers(
         self,
         method: _CallMethod,
         requests: Iterator[bytes],
         context: grpc.ServicerContext,
-        name: str,
-    ) -> Iterator[bytes | CallFailure]:
-        """Yield the answers of a stream, and a failure at the end if there is one."""
-        request: Any = self._check_deadline(method, context)
-        if request is None:
-            request = self._receive_request(method, requests, context)
-        if isinstance(request, CallFailure):
-            yield request
-            return
+        caller: _Caller,
+    ) -> Iterator[bytes]:
+        request = self._receive_request(method, requests, context)
         if method.is_client_streaming:
-            request = _RequestIterator(request, requests, method.parse)
-        yield from _call_stream(method, request, context, name)
+            request = chain([request], map(method.parse, requests))
+        with set_caller(caller.name):
+            answers: Iterable[object] = method.behavior(request, context)
+        for answer in answers:
+            yield _serialize(method, answer)
+
+    def _admit(self, method: _CallMethod, context: grpc.ServicerContext) -> _Caller:
+        """Return who calls, before the request is read.
+
+        Raises:
+            CallAbortedError: the caller is not authenticated, or has set no deadline.
+        """
+        started_s = time.monotonic()
+        try:
+            name = self._authenticate(method, context)
+            _check_deadline(method, context)
+        except Exception:
+            self._on_refused(time.monotonic() - started_s)
+            raise
+        return _Caller(name, name or find_origin(context))
+
+    def _authenticate(self, method: _CallMethod, context: grpc.ServicerContext) -> str:
+        """Return the proven name of the caller; empty if callers are not authenticated."""
+        if self._tokens is None or method.name.startswith(HEALTH_PREFIX):
+            return get_caller(context)
+        verdict = self._tokens.authenticate(
+            read_token(context), peer=find_origin(context), timeout_s=context.time_remaining()
+        )
+        if isinstance(verdict, CallFailure):
+            raise CallAbortedError(verdict)
+        return verdict
+
+    def _receive_request(
+        self, method: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
+    ) -> Any:  # noqa: ANN401 - any message
+        """Return the first message of a call."""
+        max_s = CROWDED_STALL_S if self._calls.is_crowded else STALL_S
+        with self._stall_watch.watch(context, max_s=max_s):
+            raw = next(requests, None)
+        if raw is None:
+            raise build_abort(FailureKind.INVALID_REQUEST, "expected a message")
+        try:
+            return method.parse(raw)
+        except CallAbortedError:
+            self._on_refused(0.0)
+            raise
 
 
 class _UnreadBytes:
@@ -303,23 +326,6 @@ class _UnreadBytes:
                 self.remove(caller, num_bytes)
 
 
-class _RequestIterator(Iterator[object]):
-    """The request messages of a client; the first is read already."""
-
-    def __init__(
-        self, first: object, rest: Iterator[bytes], parse: Callable[[bytes], object]
-    ) -> None:
-        self._first: object | None = first
-        self._rest = rest
-        self._parse = parse
-
-    def __next__(self) -> object:
-        if self._first is not None:
-            first, self._first = self._first, None
-            return first
-        return self._parse(next(self._rest))
-
-
 def _build_call_method(name: str, handler: RpcHandler) -> _CallMethod:
     behavior = (
         handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
@@ -353,45 +359,34 @@ def _parse_message(parse: Callable[[bytes], Any], raw: bytes, *, checks_fields: 
     return message
 
 
-def _call_unary(
-    method: _CallMethod, request: object, context: grpc.ServicerContext
-) -> bytes | CallFailure:
-    """Return the answer of a method; log an unexpected exception and hide it from the client."""
-    try:
-        return method.serialize(method.behavior(request, context))
-    except CallAbortedError as error:
-        return error.failure
-    except SearchCancelledError:
-        return _CANCELLED_FAILURE
-    except Exception:
-        log.exception("call failed", extra={"method": method.name})
-        return _INTERNAL_FAILURE
+def _check_deadline(method: _CallMethod, context: grpc.ServicerContext) -> None:
+    if method.is_own_service and context.time_remaining() > _MAX_REMAINING_S:
+        problem = "set a deadline of an hour at most: it limits the time of the search"
+        raise build_abort(FailureKind.DEADLINE_MISSING, problem)
 
 
-def _call_stream(
-    method: _CallMethod, request: object, context: grpc.ServicerContext, name: str
-) -> Iterator[bytes | CallFailure]:
-    """Yield the answers of a method, and a failure at the end if there is one."""
+def _serialize(method: _CallMethod, answer: object) -> bytes:
+    raw = method.serialize(answer)
+    if len(raw) > MAX_MESSAGE_BYTES:
+        problem = f"the answer has {len(raw)} bytes, more than {MAX_MESSAGE_BYTES}"
+        raise build_abort(FailureKind.ANSWER_TOO_LARGE, problem)
+    return raw
+
+
+@contextmanager
+def _abort_on_failure(method: _CallMethod, context: grpc.ServicerContext) -> Iterator[None]:
+    """End the call if the body fails; log an unexpected exception and hide it from the client."""
     try:
-        with set_caller(name):
-            answers: Iterable[object] = method.behavior(request, context)
-        for serialized in map(method.serialize, answers):
-            yield (
-                _build_size_failure(serialized)
-                if len(serialized) > MAX_MESSAGE_BYTES
-                else serialized
-            )
+        yield
     except grpc.RpcError:  # the client has disconnected
         raise
     except CallAbortedError as error:
-        yield error.failure
+        failure = error.failure
     except SearchCancelledError:
-        yield _CANCELLED_FAILURE
+        failure = _CANCELLED_FAILURE
     except Exception:
         log.exception("call failed", extra={"method": method.name})
-        yield _INTERNAL_FAILURE
-
-
-def _build_size_failure(answer: bytes) -> CallFailure:
-    problem = f"the answer has {len(answer)} bytes, more than {MAX_MESSAGE_BYTES}"
-    return CallFailure(FailureKind.ANSWER_TOO_LARGE, problem)
+        failure = _INTERNAL_FAILURE
+    else:
+        return
+    context.abort_with_status(encode_status(failure))

@@ -154,7 +154,7 @@ class ForwardedCalls:
         proof = self._build_proof(context)
         if names or not answer.leader or proof is None:
             return answer
-        caller = identify_caller(context, get_caller(context))
+        caller = identify_caller(context)
         with self._forwarded.hold(caller) as has_slot:
             if not has_slot:
                 calls = f"{MAX_CALLER_FORWARDED} calls of this caller, or {MAX_FORWARDED} in all,"

@@ -17,7 +17,7 @@ from generator.placement.engine import place
 from generator.placement.groups import GangGroup
 from generator.placement.request import PlacementRequest
 from generator.reconcile.result import OnQuery, QueryResult
-from generator.rpc.auth.authentication import get_caller, identify_caller
+from generator.rpc.auth.authentication import identify_caller
 from generator.rpc.capacity_counts import (
     count_domain_capacities,
     count_domains,
@@ -166,7 +166,7 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         self, request_iterator: Iterator[pb.PlaceBatchRequest], context: grpc.ServicerContext
     ) -> Iterator[pb.PlaceBatchResponse]:
         """Plan the gangs of each message together, in the capacity left by earlier messages."""
-        caller = identify_caller(context, get_caller(context))
+        caller = identify_caller(context)
         return self._answer_batches(request_iterator, context, caller)
 
     def _answer_batches(

@@ -78,7 +78,7 @@ class ReservationServicer:
             answer = self._reservations.reserve(
                 reservation_request,
                 budget_s=search.remaining_s,
-                caller=identify_caller(context, get_caller(context)),
+                caller=identify_caller(context),
                 is_cancelled=search.is_cancelled,
             )
         except PlacementRequestError as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Barrier, Thread
 from typing import Final, NamedTuple
 
@@ -19,7 +20,7 @@ from grpc_health.v1.health import HealthServicer
 from grpc_reflection.v1alpha import reflection
 
 from generator.reconcile.result import OnQuery, QueryResult
-from generator.rpc.auth.authentication import Authentication, TokenCheck
+from generator.rpc.auth.authentication import TokenCheck
 from generator.rpc.auth.loopback import parse_listen_address, parse_loopback_address
 from generator.rpc.auth.tls import ServerCertificates
 from generator.rpc.calls import CallInterceptor, build_call_slots
@@ -108,7 +109,7 @@ class PlacementServer:
         self._stall_watch = StallWatch()
         call_slots = build_call_slots()
         self._calls = CallInterceptor(
-            lambda _method: on_query(QueryResult.REFUSED, 0.0), self._stall_watch, call_slots
+            partial(on_query, QueryResult.REFUSED), self._stall_watch, call_slots, security.tokens
         )
         self._pool = ThreadPoolExecutor(
             NUM_THREADS + MAX_WAITING + NUM_SPARE_THREADS, thread_name_prefix="rpc"
@@ -116,7 +117,7 @@ class PlacementServer:
         _start_threads(self._pool, NUM_THREADS + MAX_WAITING + NUM_SPARE_THREADS)
         self._server = grpc.server(
             self._pool,
-            interceptors=[*_build_authentication(security, on_query), self._calls],
+            interceptors=[self._calls],
             options=_OPTIONS,
             maximum_concurrent_rpcs=MAX_CALLS,
         )
@@ -172,18 +173,6 @@ class PlacementServer:
     def _set_health(self, status: int) -> None:
         for name in ("", PLACEMENT_SERVICE, TOPOLOGY_SERVICE):
             self._health.set(name, status)
-
-
-def _build_authentication(
-    security: ServerSecurity, on_query: OnQuery
-) -> list[grpc.ServerInterceptor]:
-    if security.tokens is None:
-        return []
-
-    def on_refused(duration_s: float) -> None:
-        on_query(QueryResult.REFUSED, duration_s)
-
-    return [Authentication(security.tokens, on_refused=on_refused)]
 
 
 def _bind_address(

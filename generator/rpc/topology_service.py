@@ -9,7 +9,7 @@ from typing import Final
 import grpc
 
 from generator.placement.request import PlacementRequest
-from generator.rpc.auth.authentication import get_caller, identify_caller
+from generator.rpc.auth.authentication import identify_caller
 from generator.rpc.limits import MAX_STREAMS
 from generator.rpc.messages.answers import encode_placement
 from generator.rpc.messages.pages import (
@@ -97,7 +97,7 @@ class TopologyServicer(topology_pb2_grpc.TopologyServiceServicer):
         self, request: pb.WatchFeasibleRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.WatchFeasibleResponse]:
         """Send whether a gang fits, at once and each time that this changes."""
-        caller = identify_caller(context, get_caller(context))
+        caller = identify_caller(context)
         return self._watch_gang(decode_request_at(request.spec), context, caller)
 
     def _watch_gang(

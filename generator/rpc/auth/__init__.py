@@ -1,6 +1,6 @@
 """Authentication of callers and servers.
 
-authentication: the interceptor that checks bearer tokens, and the name of the caller.
+authentication: the bearer token of a call, and who the caller is.
 tokens: bearer tokens, checked by the API server.
 token_claims: what a token says about itself, before it is reviewed.
 review_rate: how many tokens are reviewed.

@@ -258,7 +258,7 @@ class Impatient(NamedTuple):
 def impatient(behavior: Callable[[bytes, grpc.ServicerContext], bytes]) -> Iterator[Impatient]:
     """Yield a server that cancels a call after a stall of a tenth of a second."""
     stalling = StallWatch(stall_s=0.1, check_period_s=0.02)
-    calls = CallInterceptor(lambda _method: None, stalling)
+    calls = CallInterceptor(lambda _duration_s: None, stalling)
     running = grpc.server(ThreadPoolExecutor(1), interceptors=[calls])
     method = grpc.unary_unary_rpc_method_handler(behavior, bytes, bytes)
     is_over = threading.Event()
