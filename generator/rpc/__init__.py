@@ -5,16 +5,13 @@ placement_service: the calls of PlacementService except those about reservations
 reservation_service: Reserve, Confirm and Release.
 forwarded_calls: sends calls that a follower cannot answer to the leader.
 topology_service: the calls of TopologyService: tree, watches, findings.
-interfaces: `ReservationCalls`, which the placement service needs from outside.
 published_state: `PublishedState`, the snapshot, findings and recent trees that queries read.
 capacity_counts: the number of pods that fit, by node, domain and tier.
 reported_pods: pods of a gang that run already, from and to messages.
-calls: the interceptor of every call: deadline, first message, threads of streams, errors.
+calls: the interceptor of every call: caller, deadline, shares, sizes, errors.
 stalled_calls: cancels calls whose client stalls.
 limits: limits of a call and of all calls together.
-message_size: refuses messages that exceed the limit, and names the largest field.
 status_errors: failure kinds, and their google.rpc details.
-grpc_log: one log line for an unreadable message.
 auth: authentication, TLS files and loopback addresses.
 client: typed clients of both services.
 messages: protobuf messages from values, and back.

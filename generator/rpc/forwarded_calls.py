@@ -31,9 +31,15 @@ from generator.rpc.auth.authentication import (
     set_caller,
 )
 from generator.rpc.auth.tls import PeerCredentials, ServerCertificates
-from generator.rpc.interfaces import ReservationCalls
 from generator.rpc.limits import MAX_CALLER_FORWARDED, MAX_FORWARDED, MAX_MESSAGE_BYTES
-from generator.rpc.status_errors import CallFailure, FailureKind, decode_failure
+from generator.rpc.placement_service import ReservationCalls
+from generator.rpc.status_errors import (
+    CallAbortedError,
+    CallFailure,
+    FailureKind,
+    build_abort,
+    decode_failure,
+)
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from runtime.fair_share import FairShare
@@ -74,7 +80,7 @@ class _Call(Protocol[AnswerT_co]):
         """Wait for the answer."""
         ...
 
-    def cancel(self) -> bool:
+    def cancel(self) -> None:
         """Cancel the call."""
         ...
 
@@ -118,19 +124,19 @@ class ForwardedCalls:
 
     def reserve(
         self, request: pb.ReserveRequest, context: grpc.ServicerContext
-    ) -> pb.ReserveResponse | CallFailure:
-        """Place a gang and reserve its nodes, or return a failure; infeasible is an answer."""
+    ) -> pb.ReserveResponse:
+        """Place a gang and reserve its nodes; infeasible is an answer."""
         return self._answer("Reserve", self._local.reserve, request, context)
 
     def confirm(
         self, request: pb.ConfirmRequest, context: grpc.ServicerContext
-    ) -> pb.ConfirmResponse | CallFailure:
+    ) -> pb.ConfirmResponse:
         """Confirm a reservation, so that it lasts until it is released."""
         return self._answer("Confirm", self._local.confirm, request, context)
 
     def release(
         self, request: pb.ReleaseRequest, context: grpc.ServicerContext
-    ) -> pb.ReleaseResponse | CallFailure:
+    ) -> pb.ReleaseResponse:
         """Release the nodes of a reservation."""
         return self._answer("Release", self._local.release, request, context)
 
@@ -142,30 +148,32 @@ class ForwardedCalls:
     def _answer(
         self,
         method: str,
-        answer_here: Callable[[RequestT, grpc.ServicerContext], AnswerT | CallFailure],
+        answer_here: Callable[[RequestT, grpc.ServicerContext], AnswerT],
         request: RequestT,
         context: grpc.ServicerContext,
-    ) -> AnswerT | CallFailure:
+    ) -> AnswerT:
         names = _read_metadata(context, FORWARDED_FOR)
-        with self._as_caller(names, context):
-            answer = answer_here(request, context)
-        if not isinstance(answer, CallFailure) or answer.kind is not FailureKind.NOT_LEADER:
-            return answer
-        proof = self._build_proof(context)
-        if names or not answer.leader or proof is None:
-            return answer
+        try:
+            with self._as_caller(names, context):
+                return answer_here(request, context)
+        except CallAbortedError as error:
+            leader = error.failure.leader
+            proof = self._build_proof(context)
+            is_led = error.failure.kind is FailureKind.NOT_LEADER and leader
+            if names or not is_led or proof is None:
+                raise
         caller = identify_caller(context)
         with self._forwarded.hold(caller) as has_slot:
             if not has_slot:
                 calls = f"{MAX_CALLER_FORWARDED} calls of this caller, or {MAX_FORWARDED} in all,"
-                return CallFailure(FailureKind.OVERLOADED, f"{calls} wait for the leader")
-            stub = placement_pb2_grpc.PlacementServiceStub(self._open_channel(answer.leader))
-            call = getattr(stub, method).future(
+                raise build_abort(FailureKind.OVERLOADED, f"{calls} wait for the leader")
+            stub = placement_pb2_grpc.PlacementServiceStub(self._open_channel(leader))
+            call: _Call[AnswerT] = getattr(stub, method).future(
                 request, timeout=context.time_remaining(), metadata=proof
             )
             if not context.add_callback(call.cancel):
                 call.cancel()
-            return self._await_answer(call, answer.leader)
+            return self._await_answer(call, leader)
 
     def _as_caller(
         self, names: Sequence[str | bytes], context: grpc.ServicerContext
@@ -187,7 +195,7 @@ class ForwardedCalls:
         name = get_caller(context)
         return ((FORWARDED_FOR, name.encode()),) if name else None
 
-    def _await_answer(self, call: _Call[AnswerT], address: str) -> AnswerT | CallFailure:
+    def _await_answer(self, call: _Call[AnswerT], address: str) -> AnswerT:
         while True:
             try:
                 answer = call.result(timeout=_CHECK_S)
@@ -195,11 +203,13 @@ class ForwardedCalls:
                 if self._find_leader() == address:
                     continue
                 call.cancel()
-                return _LEADER_CHANGES
-            except grpc.FutureCancelledError:
-                return CallFailure(FailureKind.LEADER_UNREACHABLE, "the call was cancelled")
+                raise CallAbortedError(_LEADER_CHANGES) from None
+            except grpc.FutureCancelledError as error:
+                problem = "the call was cancelled"
+                raise build_abort(FailureKind.LEADER_UNREACHABLE, problem) from error
             except grpc.RpcError as error:
-                return self._translate_error(cast("grpc.Call", error), address)
+                failure = self._translate_error(cast("grpc.Call", error), address)
+                raise CallAbortedError(failure) from error
             self._log_problem(address, "")
             return answer
 

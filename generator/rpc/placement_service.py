@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from threading import Event
-from typing import Final, TypeVar
+from typing import Final, Protocol
 
 import grpc
 
@@ -25,7 +25,6 @@ from generator.rpc.capacity_counts import (
     count_tier_capacities,
     find_height,
 )
-from generator.rpc.interfaces import ReservationCalls
 from generator.rpc.limits import (
     CROWDED_BATCH_SEARCH_S,
     CROWDED_SEARCH_S,
@@ -52,7 +51,7 @@ from generator.rpc.messages.pages import (
 from generator.rpc.messages.requests import decode_request
 from generator.rpc.published_state import PublishedState
 from generator.rpc.reported_pods import with_running_pods
-from generator.rpc.status_errors import CallAbortedError, CallFailure, FailureKind, build_abort
+from generator.rpc.status_errors import CallAbortedError, FailureKind, build_abort
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from runtime.fair_share import FairShare
@@ -73,7 +72,28 @@ _RESULT_BY_FAILURE: Final = {
     FailureKind.TREE_UNKNOWN: QueryResult.UNAVAILABLE,
     FailureKind.INTERNAL: QueryResult.FAILED,
 }
-AnswerT = TypeVar("AnswerT")
+
+
+class ReservationCalls(Protocol):
+    """Reserves nodes for gangs; thread-safe. A failure is a CallAbortedError."""
+
+    def reserve(
+        self, request: pb.ReserveRequest, context: grpc.ServicerContext
+    ) -> pb.ReserveResponse:
+        """Place a gang and reserve its nodes; infeasible is an answer."""
+        ...
+
+    def confirm(
+        self, request: pb.ConfirmRequest, context: grpc.ServicerContext
+    ) -> pb.ConfirmResponse:
+        """Confirm a reservation, so that it lasts until it is released."""
+        ...
+
+    def release(
+        self, request: pb.ReleaseRequest, context: grpc.ServicerContext
+    ) -> pb.ReleaseResponse:
+        """Release the nodes of a reservation."""
+        ...
 
 
 class CallSearch:
@@ -269,19 +289,19 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         self, request: pb.ReserveRequest, context: grpc.ServicerContext
     ) -> pb.ReserveResponse:
         """Reserve the nodes of a gang for a time."""
-        return _raise_failure(self._require_reservation_calls.reserve(request, context))
+        return self._require_reservation_calls.reserve(request, context)
 
     def Confirm(  # noqa: N802 - gRPC's
         self, request: pb.ConfirmRequest, context: grpc.ServicerContext
     ) -> pb.ConfirmResponse:
         """Confirm a reservation, so that it lasts until it is released."""
-        return _raise_failure(self._require_reservation_calls.confirm(request, context))
+        return self._require_reservation_calls.confirm(request, context)
 
     def Release(  # noqa: N802 - gRPC's
         self, request: pb.ReleaseRequest, context: grpc.ServicerContext
     ) -> pb.ReleaseResponse:
         """Release the nodes of a reservation."""
-        return _raise_failure(self._require_reservation_calls.release(request, context))
+        return self._require_reservation_calls.release(request, context)
 
     @property
     def _require_reservation_calls(self) -> ReservationCalls:
@@ -442,9 +462,3 @@ def _decode_pod(request: pb.CapacityRequest) -> GangGroup:
         problem = "expected a quantity above 0: any number of pods fits if they request nothing"
         raise build_abort(FailureKind.INVALID_REQUEST, problem, "request")
     return pod
-
-
-def _raise_failure(answer: AnswerT | CallFailure) -> AnswerT:
-    if isinstance(answer, CallFailure):
-        raise CallAbortedError(answer)
-    return answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Final
+from typing import Final, Protocol
 
 import grpc
 from google.protobuf import timestamp_pb2
@@ -23,7 +23,7 @@ from generator.rpc.auth.authentication import get_caller, identify_caller
 from generator.rpc.limits import MAX_DEADLINE_S
 from generator.rpc.messages.answers import encode_placement
 from generator.rpc.placement_service import CallSearch, build_request_abort, decode_request_at
-from generator.rpc.status_errors import CallFailure, FailureKind
+from generator.rpc.status_errors import CallAbortedError, CallFailure, FailureKind
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from topology.model.errors import PlacementRequestError
 
@@ -50,6 +50,14 @@ _MAX_ID: Final = 64
 """Characters of an id that an error repeats."""
 
 
+class _Change(Protocol):
+    """Confirms or releases a reservation."""
+
+    def __call__(self, id_: str, /, *, holder: str, min_epoch: int) -> Reservation | Refusal:
+        """Change the reservation."""
+        ...
+
+
 class ReservationServicer:
     """Answers the calls about reservations; thread-safe."""
 
@@ -59,7 +67,7 @@ class ReservationServicer:
 
     def reserve(
         self, request: pb.ReserveRequest, context: grpc.ServicerContext
-    ) -> pb.ReserveResponse | CallFailure:
+    ) -> pb.ReserveResponse:
         """Place a gang and reserve its nodes.
 
         Raises:
@@ -84,30 +92,29 @@ class ReservationServicer:
         except PlacementRequestError as error:
             raise build_request_abort(error, "spec") from error
         if isinstance(answer, Refusal):
-            return _build_failure(answer, reservation_request.id)
+            raise _build_abort(answer, reservation_request.id)
         return _encode_response(answer)
 
     def confirm(
         self, request: pb.ConfirmRequest, context: grpc.ServicerContext
-    ) -> pb.ConfirmResponse | CallFailure:
+    ) -> pb.ConfirmResponse:
         """Confirm a reservation, so that it lasts until it is released."""
-        answer = self._reservations.confirm(
-            request.id, holder=_find_holder(context), min_epoch=request.epoch
-        )
-        if isinstance(answer, Refusal):
-            return _build_failure(answer, request.id)
-        return pb.ConfirmResponse(reservation=_encode_reservation(answer))
+        return pb.ConfirmResponse(reservation=_change(self._reservations.confirm, request, context))
 
     def release(
         self, request: pb.ReleaseRequest, context: grpc.ServicerContext
-    ) -> pb.ReleaseResponse | CallFailure:
+    ) -> pb.ReleaseResponse:
         """Release the nodes of a reservation."""
-        answer = self._reservations.release(
-            request.id, holder=_find_holder(context), min_epoch=request.epoch
-        )
-        if isinstance(answer, Refusal):
-            return _build_failure(answer, request.id)
-        return pb.ReleaseResponse(reservation=_encode_reservation(answer))
+        return pb.ReleaseResponse(reservation=_change(self._reservations.release, request, context))
+
+
+def _change(
+    change: _Change, request: pb.ConfirmRequest | pb.ReleaseRequest, context: grpc.ServicerContext
+) -> pb.Reservation:
+    answer = change(request.id, holder=_find_holder(context), min_epoch=request.epoch)
+    if isinstance(answer, Refusal):
+        raise _build_abort(answer, request.id)
+    return _encode_reservation(answer)
 
 
 def _find_holder(context: grpc.ServicerContext) -> str:
@@ -132,7 +139,7 @@ def _encode_reservation(reservation: Reservation) -> pb.Reservation:
     return message
 
 
-def _build_failure(refusal: Refusal, id_: str) -> CallFailure:
+def _build_abort(refusal: Refusal, id_: str) -> CallAbortedError:
     field = refusal.field
     if field and field not in _OUTSIDE_SPEC:
         field = f"spec.{field}"
@@ -142,10 +149,11 @@ def _build_failure(refusal: Refusal, id_: str) -> CallFailure:
         RefusalKind.ENDED,
         RefusalKind.NOT_HOLDER,
     }
-    return CallFailure(
+    failure = CallFailure(
         _KINDS[refusal.kind],
         refusal.problem,
         field,
         leader=refusal.leader,
         reservation=id_[:_MAX_ID] if names_reservation else "",
     )
+    return CallAbortedError(failure)

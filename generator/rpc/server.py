@@ -24,8 +24,6 @@ from generator.rpc.auth.authentication import TokenCheck
 from generator.rpc.auth.loopback import parse_listen_address, parse_loopback_address
 from generator.rpc.auth.tls import ServerCertificates
 from generator.rpc.calls import CallInterceptor, build_call_slots
-from generator.rpc.grpc_log import filter_parse_errors
-from generator.rpc.interfaces import ReservationCalls
 from generator.rpc.limits import (
     HANDSHAKE_S,
     IDLE_S,
@@ -36,7 +34,7 @@ from generator.rpc.limits import (
     NUM_SPARE_THREADS,
     NUM_THREADS,
 )
-from generator.rpc.placement_service import PlacementServicer
+from generator.rpc.placement_service import PlacementServicer, ReservationCalls
 from generator.rpc.published_state import PublishedState
 from generator.rpc.stalled_calls import StallWatch
 from generator.rpc.topology_service import TopologyServicer
@@ -100,7 +98,6 @@ class PlacementServer:
         Raises:
             ConfigError: the address is malformed, in use, or not loopback without TLS.
         """
-        filter_parse_errors()
         credentials = security.certificates.credentials if security.certificates else None
         listen_address = (
             parse_listen_address(address) if credentials else parse_loopback_address(address)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 import grpc
 from google.protobuf import any_pb2, duration_pb2
@@ -14,79 +14,53 @@ from google.rpc import (  # type: ignore[import-untyped]  # stubs, but no py.typ
 )
 from grpc_status import rpc_status
 
+Code = grpc.StatusCode
 ERROR_DOMAIN: Final = "toponaut.io"
 RESERVATION_TYPE: Final = "toponaut.v1.Reservation"
 RETRY_DELAY_S: Final = 1
 """Delay after which a call to an overloaded or unready server may be retried."""
 
 
+_TRANSIENT: Final = True
+
+
 class FailureKind(StrEnum):
     """Why a call failed: the `reason` of google.rpc.ErrorInfo."""
 
-    INVALID_REQUEST = "INVALID_REQUEST"
-    UNSUPPORTED_REQUEST = "UNSUPPORTED_REQUEST"
-    DEADLINE_MISSING = "DEADLINE_MISSING"
-    TREE_UNKNOWN = "TREE_UNKNOWN"
-    ANSWER_TOO_LARGE = "ANSWER_TOO_LARGE"
-    UNAUTHENTICATED = "UNAUTHENTICATED"
-    FORBIDDEN = "FORBIDDEN"
-    REVIEW_UNAVAILABLE = "REVIEW_UNAVAILABLE"
-    OVERLOADED = "OVERLOADED"
-    REVISION_COMPACTED = "REVISION_COMPACTED"
-    PAGE_TOKEN_STALE = "PAGE_TOKEN_STALE"  # noqa: S105 - no secret
-    STOPPING = "STOPPING"
-    REQUEST_ID_REUSED = "REQUEST_ID_REUSED"
-    RESERVATION_UNKNOWN = "RESERVATION_UNKNOWN"
-    RESERVATION_ENDED = "RESERVATION_ENDED"
-    NOT_HOLDER = "NOT_HOLDER"
-    NOT_LEADER = "NOT_LEADER"
-    NO_LEADER = "NO_LEADER"
-    LEADER_UNREACHABLE = "LEADER_UNREACHABLE"
-    RESERVATIONS_FULL = "RESERVATIONS_FULL"
-    CHANGED_MEANWHILE = "CHANGED_MEANWHILE"
-    STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
-    INTERNAL = "INTERNAL"
+    _value_: str
+    code: Code
+    is_transient: bool
+    """Whether it may not occur if the same call is repeated a little later."""
 
+    def __new__(cls, reason: str, code: Code, is_transient: bool = False) -> Self:  # noqa: FBT001, FBT002 - a column of the rows below
+        """Return a kind with the status code of its calls."""
+        kind = str.__new__(cls, reason)
+        kind._value_, kind.code, kind.is_transient = reason, code, is_transient
+        return kind
 
-_CODES: Final = {
-    FailureKind.INVALID_REQUEST: grpc.StatusCode.INVALID_ARGUMENT,
-    FailureKind.UNSUPPORTED_REQUEST: grpc.StatusCode.UNIMPLEMENTED,
-    FailureKind.DEADLINE_MISSING: grpc.StatusCode.INVALID_ARGUMENT,
-    FailureKind.TREE_UNKNOWN: grpc.StatusCode.UNAVAILABLE,
-    FailureKind.ANSWER_TOO_LARGE: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    FailureKind.UNAUTHENTICATED: grpc.StatusCode.UNAUTHENTICATED,
-    FailureKind.FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
-    FailureKind.REVIEW_UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
-    FailureKind.OVERLOADED: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    FailureKind.REVISION_COMPACTED: grpc.StatusCode.OUT_OF_RANGE,
-    FailureKind.PAGE_TOKEN_STALE: grpc.StatusCode.ABORTED,
-    FailureKind.STOPPING: grpc.StatusCode.UNAVAILABLE,
-    FailureKind.REQUEST_ID_REUSED: grpc.StatusCode.ALREADY_EXISTS,
-    FailureKind.RESERVATION_UNKNOWN: grpc.StatusCode.NOT_FOUND,
-    FailureKind.RESERVATION_ENDED: grpc.StatusCode.FAILED_PRECONDITION,
-    FailureKind.NOT_HOLDER: grpc.StatusCode.PERMISSION_DENIED,
-    FailureKind.NOT_LEADER: grpc.StatusCode.FAILED_PRECONDITION,
-    FailureKind.NO_LEADER: grpc.StatusCode.UNAVAILABLE,
-    FailureKind.LEADER_UNREACHABLE: grpc.StatusCode.UNAVAILABLE,
-    FailureKind.RESERVATIONS_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    FailureKind.CHANGED_MEANWHILE: grpc.StatusCode.ABORTED,
-    FailureKind.STORE_UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
-    FailureKind.INTERNAL: grpc.StatusCode.INTERNAL,
-}
-TRANSIENT_KINDS: Final = frozenset(
-    {
-        FailureKind.TREE_UNKNOWN,
-        FailureKind.REVIEW_UNAVAILABLE,
-        FailureKind.OVERLOADED,
-        FailureKind.STOPPING,
-        FailureKind.NO_LEADER,
-        FailureKind.LEADER_UNREACHABLE,
-        FailureKind.RESERVATIONS_FULL,
-        FailureKind.CHANGED_MEANWHILE,
-        FailureKind.STORE_UNAVAILABLE,
-    }
-)
-"""Failures that may not occur if the same call is repeated a little later."""
+    INVALID_REQUEST = "INVALID_REQUEST", Code.INVALID_ARGUMENT
+    UNSUPPORTED_REQUEST = "UNSUPPORTED_REQUEST", Code.UNIMPLEMENTED
+    DEADLINE_MISSING = "DEADLINE_MISSING", Code.INVALID_ARGUMENT
+    TREE_UNKNOWN = "TREE_UNKNOWN", Code.UNAVAILABLE, _TRANSIENT
+    ANSWER_TOO_LARGE = "ANSWER_TOO_LARGE", Code.RESOURCE_EXHAUSTED
+    UNAUTHENTICATED = "UNAUTHENTICATED", Code.UNAUTHENTICATED
+    FORBIDDEN = "FORBIDDEN", Code.PERMISSION_DENIED
+    REVIEW_UNAVAILABLE = "REVIEW_UNAVAILABLE", Code.UNAVAILABLE, _TRANSIENT
+    OVERLOADED = "OVERLOADED", Code.RESOURCE_EXHAUSTED, _TRANSIENT
+    REVISION_COMPACTED = "REVISION_COMPACTED", Code.OUT_OF_RANGE
+    PAGE_TOKEN_STALE = "PAGE_TOKEN_STALE", Code.ABORTED
+    STOPPING = "STOPPING", Code.UNAVAILABLE, _TRANSIENT
+    REQUEST_ID_REUSED = "REQUEST_ID_REUSED", Code.ALREADY_EXISTS
+    RESERVATION_UNKNOWN = "RESERVATION_UNKNOWN", Code.NOT_FOUND
+    RESERVATION_ENDED = "RESERVATION_ENDED", Code.FAILED_PRECONDITION
+    NOT_HOLDER = "NOT_HOLDER", Code.PERMISSION_DENIED
+    NOT_LEADER = "NOT_LEADER", Code.FAILED_PRECONDITION
+    NO_LEADER = "NO_LEADER", Code.UNAVAILABLE, _TRANSIENT
+    LEADER_UNREACHABLE = "LEADER_UNREACHABLE", Code.UNAVAILABLE, _TRANSIENT
+    RESERVATIONS_FULL = "RESERVATIONS_FULL", Code.RESOURCE_EXHAUSTED, _TRANSIENT
+    CHANGED_MEANWHILE = "CHANGED_MEANWHILE", Code.ABORTED, _TRANSIENT
+    STORE_UNAVAILABLE = "STORE_UNAVAILABLE", Code.UNAVAILABLE, _TRANSIENT
+    INTERNAL = "INTERNAL", Code.INTERNAL
 
 
 class CallFailure(NamedTuple):
@@ -138,11 +112,11 @@ def encode_status(failure: CallFailure) -> grpc.Status:
             field=failure.field, description=failure.problem
         )
         details.append(_pack_detail(error_details_pb2.BadRequest(field_violations=[violation])))
-    if failure.kind in TRANSIENT_KINDS:
+    if failure.kind.is_transient:
         delay = duration_pb2.Duration(seconds=RETRY_DELAY_S)
         details.append(_pack_detail(error_details_pb2.RetryInfo(retry_delay=delay)))
     message = f"{failure.field}: {failure.problem}" if failure.field else failure.problem
-    code: int = _CODES[failure.kind].value[0]
+    code: int = failure.kind.code.value[0]
     return rpc_status.to_status(status_pb2.Status(code=code, message=message, details=details))
 
 
@@ -158,13 +132,13 @@ def decode_failure(call: grpc.Call) -> CallFailure | None:
     resource = error_details_pb2.ResourceInfo()
     for detail in status.details:
         _ = detail.Unpack(info) or detail.Unpack(bad_request) or detail.Unpack(resource)
-    if info.domain != ERROR_DOMAIN or info.reason not in set(FailureKind):
+    if info.domain != ERROR_DOMAIN or info.reason not in FailureKind.__members__:
         return None
     field, problem = "", status.message
     for violation in bad_request.field_violations[:1]:
         field, problem = violation.field, violation.description
     return CallFailure(
-        FailureKind(info.reason),
+        FailureKind[info.reason],
         problem,
         field,
         leader=info.metadata.get("leader", ""),

@@ -14,10 +14,10 @@ from google.protobuf.message import Message
 
 from generator.rpc.auth.key_files import NO_TLS, ClientIdentity, read_key_file
 from generator.rpc.auth.loopback import parse_listen_address, parse_loopback_address
-from generator.rpc.grpc_log import filter_parse_errors
+from generator.rpc.client.grpc_log import filter_parse_errors
+from generator.rpc.client.message_size import check_size
 from generator.rpc.limits import MAX_MESSAGE_BYTES
-from generator.rpc.message_size import check_size
-from generator.rpc.status_errors import TRANSIENT_KINDS, CallFailure, FailureKind, decode_failure
+from generator.rpc.status_errors import CallFailure, FailureKind, decode_failure
 from runtime.retry import Backoff
 from topology.model.errors import ConfigError, PlacementRequestError, TopologyError, show
 
@@ -30,7 +30,6 @@ _NOT_HTTP2: Final = "Failed parsing HTTP/2"
 """Part of the details of a call to a server of another protocol, such as HTTP/1.1 or SSH."""
 _TOO_MANY_CALLS: Final = "Concurrent RPC limit exceeded!"
 """Details of a call that gRPC itself refused; other exhaustion concerns sizes and is permanent."""
-RequestT = TypeVar("RequestT", contravariant=True)  # noqa: PLC0105 - short, as gRPC's stubs have it
 AnswerT = TypeVar("AnswerT")
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 
@@ -48,18 +47,8 @@ class Retries(NamedTuple):
     uniform: Callable[[float, float], float] = random.SystemRandom().uniform
 
 
-class UnaryMethod(Protocol[RequestT, AnswerT_co]):
-    """A method with one answer, as in gRPC's stubs."""
-
-    def __call__(
-        self, request: RequestT, /, timeout: float | None = None, metadata: Metadata | None = None
-    ) -> AnswerT_co:
-        """Call the method."""
-        ...
-
-
-class AnswerStream(Protocol[AnswerT_co]):
-    """A stream of answers that can be cancelled."""
+class _AnswerStream(Protocol[AnswerT_co]):
+    """A stream of answers that can be cancelled, as gRPC's stubs return it."""
 
     def __iter__(self) -> Iterator[AnswerT_co]:
         """Iterate over the answers."""
@@ -67,16 +56,6 @@ class AnswerStream(Protocol[AnswerT_co]):
 
     def cancel(self) -> bool:
         """Cancel the stream."""
-        ...
-
-
-class StreamingMethod(Protocol[RequestT, AnswerT_co]):
-    """A method with many answers, as in gRPC's stubs."""
-
-    def __call__(
-        self, request: RequestT, /, timeout: float | None = None, metadata: Metadata | None = None
-    ) -> AnswerStream[AnswerT_co]:
-        """Call the method."""
         ...
 
 
@@ -136,7 +115,7 @@ class Connection:
         """Close the channel."""
         self.channel.close()
 
-    def call(self, method: UnaryMethod[RequestT, AnswerT], message: RequestT) -> AnswerT:
+    def call(self, method: Callable[..., AnswerT], message: Message) -> AnswerT:
         """Call a method; repeating a call must be safe, as it is for all toponaut methods.
 
         A transient failure is retried with growing delays, within the deadline.
@@ -147,8 +126,7 @@ class Connection:
                 file cannot be read.
             PlacementServerError: the server gave no answer in time, has no tree yet, or failed.
         """
-        if isinstance(message, Message):
-            check_size(message)
+        check_size(message)
         ends_at = time.monotonic() + self.timeout_s
         attempt = 1
         before: grpc.RpcError | None = None
@@ -168,7 +146,10 @@ class Connection:
             attempt += 1
 
     def stream(
-        self, method: StreamingMethod[RequestT, AnswerT], message: RequestT, timeout_s: float
+        self,
+        method: Callable[..., _AnswerStream[AnswerT]],
+        message: Message | Iterator[Message],
+        timeout_s: float,
     ) -> Iterator[AnswerT]:
         """Yield the answers of a method without retries; closing the iterator cancels the call.
 
@@ -263,9 +244,7 @@ def is_transient(error: object) -> bool:
         case grpc.StatusCode.UNAVAILABLE:
             return _NOT_HTTP2 not in details
         case grpc.StatusCode.RESOURCE_EXHAUSTED:
-            return details == _TOO_MANY_CALLS or (
-                failure is not None and failure.kind in TRANSIENT_KINDS
-            )
+            return details == _TOO_MANY_CALLS or (failure is not None and failure.kind.is_transient)
         case _:
             return False
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
-from google.protobuf.descriptor import ServiceDescriptor
+from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
@@ -20,41 +20,16 @@ from topology.model.tree import API_VERSION
 _KIND: Final = "PlacementRequest"
 
 
-class RpcMethod(NamedTuple):
-    """A method of a service."""
-
-    path: str
-    """Full name in gRPC: `/SERVICE/METHOD`."""
-    request_type: type[Message]
-    response_type: type[Message]
-    is_client_streaming: bool
-    is_server_streaming: bool
-
-
-def _find_methods(service: ServiceDescriptor) -> Iterator[tuple[str, RpcMethod]]:
-    for method in service.methods:
-        yield (
-            method.name,
-            RpcMethod(
-                f"/{service.full_name}/{method.name}",
-                GetMessageClass(method.input_type),
-                GetMessageClass(method.output_type),
-                method.client_streaming,
-                method.server_streaming,
-            ),
-        )
-
-
-METHODS: Final[Mapping[str, RpcMethod]] = dict(
-    pair
+METHODS: Final[Mapping[str, MethodDescriptor]] = {
+    method.name: method
     for file in (placement_pb2.DESCRIPTOR, topology_pb2.DESCRIPTOR)
     for service in file.services_by_name.values()
-    for pair in _find_methods(service)
-)
+    for method in service.methods
+}
 """By name, in the order of the proto files."""
 
 
-def parse_message(method: RpcMethod, document: object, source: str) -> Message:
+def parse_message(method: MethodDescriptor, document: object, source: str) -> Message:
     """Return the message of a document.
 
     The format is protobuf JSON, with fields spelled as in the proto file, and `spec` and `specs` as
@@ -66,9 +41,9 @@ def parse_message(method: RpcMethod, document: object, source: str) -> Message:
     """
     if not isinstance(document, dict):
         raise ConfigError(f"{source}: expected an object, got {type(document).__name__}")
-    fields = method.request_type.DESCRIPTOR.fields_by_name
+    fields, build_message = method.input_type.fields_by_name, GetMessageClass(method.input_type)
     if document.get("kind") == _KIND and "spec" in fields:
-        return method.request_type(spec=_parse_request(document))
+        return build_message(spec=_parse_request(document))
     requests: dict[str, Any] = {}
     if "spec" in fields and "spec" in document:
         requests["spec"] = _parse_spec(document["spec"])
@@ -76,10 +51,11 @@ def parse_message(method: RpcMethod, document: object, source: str) -> Message:
         requests["specs"] = [_parse_spec(spec) for spec in document["specs"]]
     rest = {name: value for name, value in document.items() if name not in requests}
     try:
-        return ParseDict(rest, method.request_type(**requests))
+        return ParseDict(rest, build_message(**requests))
     except (ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        name = method.request_type.DESCRIPTOR.name
-        raise ConfigError(f"{source}: not a {name}: {show(str(error), 300)}") from error
+        raise ConfigError(
+            f"{source}: not a {method.input_type.name}: {show(str(error), 300)}"
+        ) from error
 
 
 def _parse_spec(spec: object) -> Message:
@@ -93,31 +69,32 @@ def _parse_request(document: Mapping[str, Any]) -> Message:
 
 
 def call_method(
-    connection: Connection, method: RpcMethod, messages: Iterable[Message]
+    connection: Connection, method: MethodDescriptor, messages: Sequence[Message]
 ) -> Iterator[dict[str, Any]]:
     """Yield the answers of a method as documents; a stream ends when its time is up.
 
     Raises:
         TopologyError: as Connection.call.
     """
-    serialize, parse = method.request_type.SerializeToString, method.response_type.FromString
-    if not method.is_server_streaming:
-        (message,) = messages
-        call_unary = connection.channel.unary_unary(method.path, serialize, parse)
-        yield _render_message(connection.call(call_unary, message))
+    kinds = {True: "stream", False: "unary"}
+    open_call = getattr(
+        connection.channel,
+        f"{kinds[method.client_streaming]}_{kinds[method.server_streaming]}",
+    )
+    call = open_call(
+        f"/{method.containing_service.full_name}/{method.name}",
+        GetMessageClass(method.input_type).SerializeToString,
+        GetMessageClass(method.output_type).FromString,
+    )
+    if not method.server_streaming:
+        yield _render_message(connection.call(call, messages[0]))
         return
-    if method.is_client_streaming:
-        open_stream = connection.channel.stream_stream(method.path, serialize, parse)
-        yield from map(
-            _render_message, connection.stream(open_stream, iter(messages), connection.timeout_s)
-        )
-        return
-    (message,) = messages
-    watch = connection.channel.unary_stream(method.path, serialize, parse)
+    sent = iter(messages) if method.client_streaming else messages[0]
     try:
-        yield from map(_render_message, connection.stream(watch, message, connection.timeout_s))
+        yield from map(_render_message, connection.stream(call, sent, connection.timeout_s))
     except ServerDeadlineError:
-        return
+        if method.client_streaming:
+            raise
 
 
 def _render_message(message: Message) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from generator.rpc.client.connection import (
     Retries,
     ServerDeadlineError,
 )
+from generator.rpc.client.message_size import check_size
 from generator.rpc.limits import MAX_MESSAGE_BYTES
-from generator.rpc.message_size import check_size
 from generator.rpc.messages.answers import decode_assignments, decode_objective, decode_placement
 from generator.rpc.messages.requests import encode_request
 from generator.rpc.messages.trees import TreeAssembler, decode_finding

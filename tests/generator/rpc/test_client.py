@@ -11,8 +11,8 @@ from contextlib import contextmanager
 import grpc
 import pytest
 
+from generator.rpc.client.grpc_log import LOGGER_NAME
 from generator.rpc.client.typed_client import PlacementClient, PlacementServerError
-from generator.rpc.grpc_log import LOGGER_NAME
 from generator.rpc.server import PLACEMENT_SERVICE
 from generator.rpc.status_errors import ERROR_DOMAIN, CallFailure, FailureKind, encode_status
 from generator.rpc.toponaut.v1 import placement_pb2 as pb

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from google.protobuf.message import Message
 
+from generator.rpc.client.message_size import check_size
 from generator.rpc.client.typed_client import PlacementClient
 from generator.rpc.limits import MAX_MESSAGE_BYTES
-from generator.rpc.message_size import check_size
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import request_for
 from topology.model.errors import PlacementRequestError

@@ -15,9 +15,8 @@ from generator.cli.options import ServerOptions
 from topology.model.errors import ConfigError, ParseError, show
 
 if TYPE_CHECKING:
+    from google.protobuf.descriptor import MethodDescriptor
     from google.protobuf.message import Message
-
-    from generator.rpc.client.methods import RpcMethod
 
 
 @click.command(name="rpc")
@@ -56,14 +55,14 @@ def command(
             f"'{show(method)}' is not one of {', '.join(METHODS)}", param_hint="METHOD"
         )
     messages = list(_parse_messages(rpc_method, file))
-    if len(messages) != 1 and not rpc_method.is_client_streaming:
+    if len(messages) != 1 and not rpc_method.client_streaming:
         raise ConfigError(f"{method} takes one document, got {len(messages)}")
     with Connection(endpoint.address, timeout, endpoint.identity) as connection:
         for answer in islice(call_method(connection, rpc_method, messages), count):
-            _print_answer(answer, is_line=rpc_method.is_server_streaming)
+            _print_answer(answer, is_line=rpc_method.server_streaming)
 
 
-def _parse_messages(method: RpcMethod, file: str | None) -> Iterator[Message]:
+def _parse_messages(method: MethodDescriptor, file: str | None) -> Iterator[Message]:
     """Yield the messages of a file; without a file, one message with default fields."""
     from generator.cli.input_files import MAX_REQUEST_BYTES, read_input
     from generator.objects.yaml_document import parse_documents
