@@ -8,8 +8,7 @@ topology_service: the calls of TopologyService: tree, watches, findings.
 published_state: `PublishedState`, the snapshot, findings and recent trees that queries read.
 capacity_counts: the number of pods that fit, by node, domain and tier.
 reported_pods: pods of a gang that run already, from and to messages.
-calls: the interceptor of every call: caller, deadline, shares, sizes, errors.
-stalled_calls: cancels calls whose client stalls.
+calls: the interceptor of every call: caller, deadline, shares, sizes, stalls, errors.
 limits: limits of a call and of all calls together.
 status_errors: failure kinds, and their google.rpc details.
 auth: authentication, TLS files and loopback addresses.

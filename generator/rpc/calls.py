@@ -10,6 +10,7 @@ answers nothing: a call waits in it until its caller has a free slot.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import grpc
@@ -49,7 +50,6 @@ from generator.rpc.limits import (
     STALL_S,
 )
 from generator.rpc.messages.fields import check_fields
-from generator.rpc.stalled_calls import StallWatch
 from generator.rpc.status_errors import (
     CallAbortedError,
     CallFailure,
@@ -121,22 +121,22 @@ class CallInterceptor(grpc.ServerInterceptor):
     def __init__(
         self,
         on_refused: Callable[[float], None],
-        stall_watch: StallWatch,
         call_slots: FairShare | None = None,
         tokens: TokenCheck | None = None,
+        stall_watch: StallWatch | None = None,
     ) -> None:
         """Start no thread yet; the pool of streams starts its threads on demand.
 
         Args:
             on_refused: called with the seconds of a call that is not admitted, or that has a
                 malformed message.
-            stall_watch: cancels calls whose client stalls.
             call_slots: of calls that are answered at the same time, without streams.
             tokens: checks the token of each call except health checks, which reveal less than a
                 connection does. It may wait for the API server, so it runs in the call's thread.
+            stall_watch: cancels calls whose client stalls.
         """
         self._on_refused = on_refused
-        self._stall_watch = stall_watch
+        self._stall_watch = stall_watch or StallWatch()
         self._tokens = tokens
         self._pool = ThreadPoolExecutor(
             MAX_STREAMS + MAX_OTHER_STREAMS + _SPARE_THREADS, thread_name_prefix="rpc-stream"
@@ -149,6 +149,7 @@ class CallInterceptor(grpc.ServerInterceptor):
     def stop(self) -> None:
         """Accept no further stream, and wait until the threads of streams have ended."""
         self._pool.shutdown()
+        self._stall_watch.stop()
 
     def intercept_service(
         self,
@@ -286,6 +287,51 @@ class CallInterceptor(grpc.ServerInterceptor):
         except CallAbortedError:
             self._on_refused(0.0)
             raise
+
+
+class StallWatch:
+    """Cancels calls whose client does not finish its request, or does not read the answer.
+
+    Each would hold a thread or memory until its deadline, which may be an hour away. One thread
+    checks all calls; a call in time costs two dictionary accesses.
+    """
+
+    def __init__(self, *, stall_s: float = STALL_S, check_period_s: float = 1.0) -> None:
+        """Start a thread that checks periodically; it ends with `stop`."""
+        self._stall_s = stall_s
+        self._check_period_s = check_period_s
+        self._ends_at_s: dict[grpc.ServicerContext, float] = {}
+        self._ended = Event()
+        Thread(target=self._run, name="rpc-stalling", daemon=True).start()
+
+    @contextmanager
+    def watch(self, call: grpc.ServicerContext, *, max_s: float = math.inf) -> Iterator[None]:
+        """Cancel the call if the body of the context takes too long, or longer than a time."""
+        self.begin(call, max_s=max_s)
+        try:
+            yield
+        finally:
+            self.end(call)
+
+    def begin(self, call: grpc.ServicerContext, *, max_s: float = math.inf) -> None:
+        """Start the time limit of a call."""
+        self._ends_at_s[call] = time.monotonic() + min(max_s, self._stall_s)
+
+    def end(self, call: grpc.ServicerContext) -> None:
+        """End the time limit of a call."""
+        self._ends_at_s.pop(call, None)
+
+    def stop(self) -> None:
+        """Stop checking."""
+        self._ended.set()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._check_period_s):
+            now_s = time.monotonic()
+            for call, ends_at_s in list(self._ends_at_s.items()):
+                if ends_at_s <= now_s:
+                    self.end(call)
+                    call.cancel()
 
 
 class _UnreadBytes:

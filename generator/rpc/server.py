@@ -36,7 +36,6 @@ from generator.rpc.limits import (
 )
 from generator.rpc.placement_service import PlacementServicer, ReservationCalls
 from generator.rpc.published_state import PublishedState
-from generator.rpc.stalled_calls import StallWatch
 from generator.rpc.topology_service import TopologyServicer
 from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2_grpc
 from topology.model.errors import ConfigError
@@ -103,10 +102,9 @@ class PlacementServer:
             parse_listen_address(address) if credentials else parse_loopback_address(address)
         )
         self._published = published
-        self._stall_watch = StallWatch()
         call_slots = build_call_slots()
         self._calls = CallInterceptor(
-            partial(on_query, QueryResult.REFUSED), self._stall_watch, call_slots, security.tokens
+            partial(on_query, QueryResult.REFUSED), call_slots, security.tokens
         )
         self._pool = ThreadPoolExecutor(
             NUM_THREADS + MAX_WAITING + NUM_SPARE_THREADS, thread_name_prefix="rpc"
@@ -127,7 +125,7 @@ class PlacementServer:
             self.address = _bind_address(self._server, listen_address, credentials)
             """The bound address, with the real port."""
         except ConfigError:
-            self._stall_watch.stop()
+            self._calls.stop()
             raise
         self._server.start()
 
@@ -146,7 +144,6 @@ class PlacementServer:
         closing = Thread(target=self._close_threads, name="rpc-closing", daemon=True)
         closing.start()
         closing.join(_CANCEL_S)
-        self._stall_watch.stop()
         return not closing.is_alive()
 
     def _close_threads(self) -> None:

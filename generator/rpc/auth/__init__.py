@@ -2,8 +2,6 @@
 
 authentication: the bearer token of a call, and who the caller is.
 tokens: bearer tokens, checked by the API server.
-token_claims: what a token says about itself, before it is reviewed.
-review_rate: how many tokens are reviewed.
 tls: certificates of the server, reloaded when their files change.
 key_files: reads keys, certificates and tokens from files.
 loopback: addresses that may be used without TLS.

@@ -12,9 +12,12 @@ reviews of tokens that are not cached have few slots and a rate, of which one pe
 
 from __future__ import annotations
 
+import binascii
 import hashlib
+import json
 import logging
 import secrets
+from base64 import urlsafe_b64decode
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -22,11 +25,10 @@ from threading import Lock
 from typing import Any, Final, NamedTuple, TypeGuard
 
 from generator.kube.transport import KubeRequest, Transport, decode_object
-from generator.rpc.auth.review_rate import ReviewRate
-from generator.rpc.auth.token_claims import find_claim_problem
 from generator.rpc.status_errors import CallFailure, FailureKind
 from runtime.clock import Monotonic, utc_now
 from runtime.fair_share import FairShare
+from runtime.retry import Allowance
 from runtime.transition_log import TransitionLog
 from topology.model.errors import KubeError, show
 
@@ -47,6 +49,15 @@ MAX_WAITING: Final = 24
 MAX_RENEWALS_WAITING: Final = 8
 """The four numbers together are fewer than the threads of the page, so that callers with a known
 verdict still get a thread."""
+PEER_BURST: Final = 100
+"""Reviews that one peer can cause after a rest: callers may share an address."""
+PEER_PER_S: Final = 10.0
+BURST: Final = 400
+PER_S: Final = 40.0
+_MAX_PEERS: Final = 4096
+SKEW_S: Final = 300.0
+"""How far the clocks of two machines may differ."""
+_NUM_PARTS: Final = 3
 GROUP: Final = "toponaut.io"
 RESOURCE: Final = "placements"
 VERB: Final = "create"
@@ -56,6 +67,36 @@ _REJECTED: Final = CallFailure(FailureKind.UNAUTHENTICATED, "the token is not va
 _BUSY: Final = CallFailure(
     FailureKind.OVERLOADED, "too many tokens from this address wait for a review; try again"
 )
+
+
+class _ReviewRate:
+    """Counts reviews; thread-safe."""
+
+    def __init__(self, clock: Monotonic) -> None:
+        """Start with all reviews allowed.
+
+        Args:
+            clock: monotonic.
+        """
+        self._clock = clock
+        self._lock = Lock()
+        self._peers: OrderedDict[str, Allowance] = OrderedDict()
+        self._all = Allowance(per_second=PER_S, burst=BURST, now_s=clock())
+
+    def take(self, peer: str) -> bool:
+        """Count one review of a peer; return whether it may be made."""
+        with self._lock:
+            now_s = self._clock()
+            own = self._peers.setdefault(
+                peer, Allowance(per_second=PEER_PER_S, burst=PEER_BURST, now_s=now_s)
+            )
+            is_allowed = min(self._all.refill(now_s), own.refill(now_s)) >= 1
+            for allowance in (self._all, own):
+                allowance.tokens -= is_allowed
+            self._peers.move_to_end(peer)
+            while len(self._peers) > _MAX_PEERS:
+                self._peers.popitem(last=False)
+            return is_allowed
 
 
 class _CachedReview(NamedTuple):
@@ -74,7 +115,7 @@ class _ReviewShare:
             max_waiting=max_waiting,
             waiting_per_caller=max_waiting // 2,
         )
-        self.rate = ReviewRate(clock)
+        self.rate = _ReviewRate(clock)
 
 
 class TokenReviews:
@@ -120,7 +161,7 @@ class TokenReviews:
             peer: where it comes from.
             timeout_s: time that the caller waits.
         """
-        problem = find_claim_problem(token, self._audience, self._now())
+        problem = _find_claim_problem(token, self._audience, self._now())
         if problem:
             return _REJECTED._replace(problem=f"{_REJECTED.problem}: {problem}")
         digest = hashlib.blake2b(token.encode(), key=self._key, digest_size=32).digest()
@@ -205,3 +246,34 @@ class TokenReviews:
         review = decode_object(str(request), self._transport.ask(request, timeout_s=timeout_s))
         status = review.get("status")
         return status if isinstance(status, Mapping) else {}
+
+
+def _find_claim_problem(token: str, audience: str, now: datetime) -> str:
+    """Return why a token cannot be valid for an audience; empty if it may be.
+
+    Nobody has checked its signature yet: this only saves a review of what the API server refuses.
+
+    Source: RFC 7519, sections 4.1.3 (`aud`: a text or a list), 4.1.4 (`exp`: seconds) and 7.2.
+    """
+    parts = token.split(".")
+    claims = _decode_object(parts[1]) if len(parts) == _NUM_PARTS else None
+    if claims is None or _decode_object(parts[0]) is None:
+        return "it is no JSON web token"
+    named = claims.get("aud")
+    audiences = named if isinstance(named, list) else [named]
+    if audience not in audiences:
+        return f"it is not for the audience {audience}"
+    expires_at_s = claims.get("exp", now.timestamp())
+    is_number = isinstance(expires_at_s, int | float) and not isinstance(expires_at_s, bool)
+    if not is_number or expires_at_s < now.timestamp() - SKEW_S:
+        return "it has expired"
+    return ""
+
+
+def _decode_object(part: str) -> dict[str, Any] | None:
+    """Return a JSON object from base64; None if it is not one."""
+    try:
+        found = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    except (binascii.Error, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -2,7 +2,6 @@
 
 connection: one channel to one server, with retries and error translation.
 message_size: refuses messages that exceed the limit, and names the largest field.
-grpc_log: one log line for an unreadable answer.
 typed_client: `PlacementClient` and `TopologyClient`, with values as requests and answers.
 methods: all methods by name, with documents as requests and answers, for `toponaut rpc`.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random  # noqa: TID251 - this is an edge: it spreads retries
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,6 @@ from google.protobuf.message import Message
 
 from generator.rpc.auth.key_files import NO_TLS, ClientIdentity, read_key_file
 from generator.rpc.auth.loopback import parse_listen_address, parse_loopback_address
-from generator.rpc.client.grpc_log import filter_parse_errors
 from generator.rpc.client.message_size import check_size
 from generator.rpc.limits import MAX_MESSAGE_BYTES
 from generator.rpc.status_errors import CallFailure, FailureKind, decode_failure
@@ -26,6 +26,8 @@ _OPTIONS: Final = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.enable_http_proxy", 0),  # a proxy cannot reach this machine's loopback
 )
+PARSE_LOGGER: Final = "grpc._common"
+"""Where gRPC logs a message that it cannot read."""
 _NOT_HTTP2: Final = "Failed parsing HTTP/2"
 """Part of the details of a call to a server of another protocol, such as HTTP/1.1 or SSH."""
 _TOO_MANY_CALLS: Final = "Concurrent RPC limit exceeded!"
@@ -59,6 +61,13 @@ class _AnswerStream(Protocol[AnswerT_co]):
         ...
 
 
+def _warn_without_traceback(record: logging.LogRecord) -> bool:
+    """Log an unreadable answer as one line: the call fails, and its caller gets the error."""
+    record.exc_info = record.exc_text = None
+    record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
+    return True
+
+
 def _is_late(error: grpc.RpcError) -> bool:
     # Errors of calls are of a class of their own, with a code.
     code = getattr(error, "code", None)
@@ -88,7 +97,7 @@ class Connection:
             ConfigError: the address is malformed, or not loopback without an identity, or a file is
                 unusable.
         """
-        filter_parse_errors()
+        logging.getLogger(PARSE_LOGGER).addFilter(_warn_without_traceback)
         self.timeout_s = timeout_s
         self._retries = retries
         self._token = identity.token

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import grpc
 import pytest
 
-from generator.rpc.client.grpc_log import LOGGER_NAME
+from generator.rpc.client.connection import PARSE_LOGGER
 from generator.rpc.client.typed_client import PlacementClient, PlacementServerError
 from generator.rpc.server import PLACEMENT_SERVICE
 from generator.rpc.status_errors import ERROR_DOMAIN, CallFailure, FailureKind, encode_status
@@ -117,7 +117,7 @@ def test_it_logs_one_line_for_an_unreadable_answer(
             client.place(request_for(1))
     finally:
         server.stop(0).wait()
-    (record,) = (record for record in caplog.records if record.name == LOGGER_NAME)
+    (record,) = (record for record in caplog.records if record.name == PARSE_LOGGER)
     assert (record.levelname, record.exc_info) == ("WARNING", None)
 
 

@@ -13,7 +13,7 @@ import pytest
 from grpc_reflection.v1alpha import reflection_pb2
 
 from generator.placement.answer import ReasonKind
-from generator.rpc.calls import CallInterceptor
+from generator.rpc.calls import CallInterceptor, StallWatch
 from generator.rpc.client.typed_client import PlacementClient
 from generator.rpc.limits import (
     MAX_CALLER_OTHER_STREAMS,
@@ -25,7 +25,6 @@ from generator.rpc.limits import (
 from generator.rpc.messages.requests import encode_request
 from generator.rpc.published_state import PublishedState
 from generator.rpc.server import PlacementServer
-from generator.rpc.stalled_calls import StallWatch
 from generator.rpc.status_errors import FailureKind
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import topology_pb2 as tb
@@ -258,7 +257,7 @@ class Impatient(NamedTuple):
 def impatient(behavior: Callable[[bytes, grpc.ServicerContext], bytes]) -> Iterator[Impatient]:
     """Yield a server that cancels a call after a stall of a tenth of a second."""
     stalling = StallWatch(stall_s=0.1, check_period_s=0.02)
-    calls = CallInterceptor(lambda _duration_s: None, stalling)
+    calls = CallInterceptor(lambda _duration_s: None, stall_watch=stalling)
     running = grpc.server(ThreadPoolExecutor(1), interceptors=[calls])
     method = grpc.unary_unary_rpc_method_handler(behavior, bytes, bytes)
     is_over = threading.Event()
@@ -281,7 +280,6 @@ def impatient(behavior: Callable[[bytes, grpc.ServicerContext], bytes]) -> Itera
     finally:
         running.stop(0).wait()
         calls.stop()
-        stalling.stop()
 
 
 def test_it_cancels_a_client_that_sends_nothing() -> None:

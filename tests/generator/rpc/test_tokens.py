@@ -16,8 +16,15 @@ import pytest
 
 from generator.kube.transport import KubeRequest, LineStream
 from generator.rpc.auth import tokens
-from generator.rpc.auth.review_rate import BURST, PEER_BURST, PEER_PER_S
-from generator.rpc.auth.tokens import GRANTED_TTL_S, NUM_REVIEWS, REFUSED_TTL_S, TokenReviews
+from generator.rpc.auth.tokens import (
+    BURST,
+    GRANTED_TTL_S,
+    NUM_REVIEWS,
+    PEER_BURST,
+    PEER_PER_S,
+    REFUSED_TTL_S,
+    TokenReviews,
+)
 from generator.rpc.status_errors import CallFailure, FailureKind
 from topology.model.errors import InvariantError, KubeUnavailable
 
