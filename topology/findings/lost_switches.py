@@ -49,8 +49,6 @@ class _Slot(NamedTuple):
 
     cohort: Cohort
     ports: tuple[str, ...]
-    num_peers: int
-    """Cohorts that have these cables; 0 if only the numbers of the ports show the slot."""
 
 
 def find_lost_switches(fabric: Fabric, plane: Plane, grouping: TierGroups) -> Iterator[Finding]:
@@ -77,7 +75,11 @@ class _LostSwitchSearch:
         """Yield the findings, those about switches of one group together."""
         slots: dict[int, list[_Slot]] = defaultdict(list)
         for cohorts in self._cohorts.values():
+            found: dict[tuple[int, Sequence[str]], _Slot] = {}
             for slot in chain(_find_by_peers(cohorts), _find_by_run(cohorts)):
+                # The peers and the numbers of the ports often show the same slot.
+                found.setdefault((slot.cohort.members[0], slot.ports), slot)
+            for slot in found.values():
                 if self._is_empty(slot) and not _is_by_chance(slot, cohorts):
                     slots[slot.cohort.group].append(slot)
         for group, lost in sorted(slots.items()):
@@ -270,7 +272,7 @@ def _find_by_peers(cohorts: Sequence[Cohort]) -> Iterator[_Slot]:
         absent, num_present = _split_slots(model, expected)
         if absent and _is_rare(len(absent), of=num_present):
             yield from (
-                _Slot(cohort, ports, votes[ports[0]])
+                _Slot(cohort, ports)
                 for cohort in own
                 if len(cohort.members) >= MIN_MEMBERS
                 for ports in absent
@@ -304,7 +306,7 @@ def _find_by_run(cohorts: Sequence[Cohort]) -> Iterator[_Slot]:
     So are spines that were never installed in any pod.
     """
     slots = [
-        _Slot(cohort, ports, 0)
+        _Slot(cohort, ports)
         for cohort in cohorts
         if cohort.rank and len(cohort.members) >= MIN_MEMBERS
         for ports in _find_gaps(cohort.usual)

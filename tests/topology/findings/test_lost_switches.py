@@ -25,6 +25,7 @@ from tests.topology.lost_switches import (
     list_neighbors,
     list_positions,
     name,
+    rails,
 )
 from topology.findings.finding_causes import drop_consequences
 from topology.model.errors import ConfigError
@@ -57,6 +58,19 @@ def test_a_lost_switch_is_one_finding_that_names_its_neighbors(fabric: Fabric) -
 @pytest.mark.parametrize("fabric", LARGE, ids=name)
 def test_a_lost_switch_of_a_large_fabric_is_one_finding(fabric: Fabric) -> None:
     check_losses(fabric)
+
+
+@pytest.mark.parametrize(
+    ("spec", "lost"),
+    [
+        pytest.param(rails(200, 2, 12), "spine-p12-02", id="above two leaves"),
+        pytest.param(rails(96, 4, 16), "spine-p02-03", id="above eight leaves"),
+    ],
+)
+def test_a_lost_spine_names_the_switches_below_and_above_it(spec: SyntheticSpec, lost: str) -> None:
+    wiring = build_wiring(spec)
+    (finding,) = find_lost(wiring, lost)
+    assert {end.device for end in finding.ports} == list_neighbors(wiring, lost)
 
 
 @pytest.mark.parametrize(
