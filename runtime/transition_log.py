@@ -19,7 +19,7 @@ REFILL_S: Final = 3.0
 """After a line, so many seconds until another one may follow: 100 lines in five minutes."""
 
 
-class _Allowance(NamedTuple):
+class _LineBudget(NamedTuple):
     """The lines of one event and kind that may still be logged."""
 
     num_lines: float
@@ -45,7 +45,7 @@ class TransitionLog:
         self._level = level
         self._clock = clock
         self._known: Mapping[Hashable, Mapping[str, object]] = {}
-        self._allowances: dict[tuple[str, object], _Allowance] = {}
+        self._allowances: dict[tuple[str, object], _LineBudget] = {}
         """By event and kind, so that many things of one kind leave room for the others."""
 
     def update(self, present: Mapping[Hashable, Mapping[str, object]]) -> None:
@@ -87,8 +87,8 @@ class TransitionLog:
             num_lines=allowance.num_lines - num_lines, num_left_out=num_left_out
         )
 
-    def _refill(self, key: tuple[str, object]) -> _Allowance:
+    def _refill(self, key: tuple[str, object]) -> _LineBudget:
         now_s = self._clock()
-        last = self._allowances.get(key, _Allowance(MAX_LINES, now_s))
+        last = self._allowances.get(key, _LineBudget(MAX_LINES, now_s))
         num_lines = min(float(MAX_LINES), last.num_lines + (now_s - last.at_s) / REFILL_S)
         return last._replace(num_lines=num_lines, at_s=now_s)

@@ -9,10 +9,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 _HEAD: Final = frozenset({"apiVersion", "kind"})
 _IDENTITY: Final = frozenset({"name", "namespace"})
+
+
+class ObservedObject(NamedTuple):
+    """An object as Toponaut sees it: whose it is, and the parts that Toponaut owns."""
+
+    name: str
+    """`NAMESPACE/NAME`, or the name alone."""
+    uid: str
+    parts: Mapping[str, str]
+    """By field manager, as `find_owned_parts` renders them; empty if nothing of it is ours."""
 
 
 def find_owned_parts(document: Mapping[str, Any], managers: Collection[str]) -> dict[str, str]:

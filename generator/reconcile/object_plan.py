@@ -13,11 +13,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from generator.kube.owned_parts import find_owned_parts
+from generator.kube.owned_parts import ObservedObject, find_owned_parts
 from generator.objects.document import mapping_at
 from generator.reconcile.kinds import MANAGERS
 from generator.reconcile.rendered import DesiredObject, RenderedOutput
-from generator.store.output_objects import ObservedObject
 
 
 class SeenNode(NamedTuple):

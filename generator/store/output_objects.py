@@ -12,12 +12,12 @@ from contextlib import closing, contextmanager
 from threading import Thread
 from time import monotonic
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 from generator.kube.access import ClusterAccess
 from generator.kube.applier import Applier, Fence, RetryPolicy, never_fenced
 from generator.kube.credentials import find_credentials
-from generator.kube.owned_parts import find_owned_parts
+from generator.kube.owned_parts import ObservedObject, find_owned_parts
 from generator.kube.reflector import Reflector
 from generator.kube.resources import Resource
 from generator.kube.transport import KubeRequest, KubeTransport, Transport, decode_object
@@ -32,16 +32,6 @@ _RETRY_POLICY: Final = RetryPolicy(max_attempts=2)
 _DISCOVERY_TIMEOUT_S: Final = 10.0
 _DISCOVERY_PERIOD_S: Final = 30.0
 """How often the server is asked again for a kind that it did not serve."""
-
-
-class ObservedObject(NamedTuple):
-    """An object as Toponaut sees it: whose it is, and the parts that Toponaut owns."""
-
-    name: str
-    """`NAMESPACE/NAME`, or the name alone."""
-    uid: str
-    parts: Mapping[str, str]
-    """By field manager, as `find_owned_parts` renders them; empty if nothing of it is ours."""
 
 
 class _FollowedKind:

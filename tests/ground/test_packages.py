@@ -62,11 +62,12 @@ def test_it_has_no_cycle_of_imports_also_not_inside_functions() -> None:
         raise AssertionError(f"these modules import each other: {error.args[1]}") from error
 
 
-def test_it_uses_every_class_name_for_one_thing() -> None:
-    counts: Counter[str] = Counter()
+def test_it_uses_every_class_name_of_a_room_for_one_thing() -> None:
+    counts: Counter[tuple[str, str]] = Counter()
     for name in modules():
-        body = tree_of(name).body
-        counts.update(node.name.lstrip("_") for node in body if isinstance(node, ast.ClassDef))
+        room = name.rpartition(".")[0]
+        classes = (node.name for node in tree_of(name).body if isinstance(node, ast.ClassDef))
+        counts.update((room, found.lstrip("_")) for found in classes)
     assert not [name for name, count in counts.items() if count > 1]
 
 

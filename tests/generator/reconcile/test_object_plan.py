@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.kube.owned_parts import render_part
+from generator.kube.owned_parts import ObservedObject, render_part
 from generator.reconcile.object_plan import (
     KindPlan,
     ObjectOp,
@@ -15,7 +15,6 @@ from generator.reconcile.object_plan import (
     plan_objects,
 )
 from generator.reconcile.rendered import DesiredObject
-from generator.store.output_objects import ObservedObject
 from tests.effort import examples
 
 OURS, THEIRS = "toponaut-labels", "somebody"
