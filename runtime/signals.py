@@ -91,7 +91,7 @@ _stop_signals: Final = _StopSignals()
 
 
 def end_on_signals() -> None:
-    """Let stop signals end the program, except those that its parent ignores."""
+    """End the program on a stop signal, unless the parent process ignores that signal."""
     _stop_signals.install()
 
 

@@ -132,7 +132,11 @@ def _list_kube_options(purpose: str) -> tuple[Decorator, ...]:
 
 
 def kube(purpose: str) -> Decorator:
-    """Add --kube, --kubeconfig and --context, as `cluster`; `purpose` is the help of --kube."""
+    """Add --kube, --kubeconfig and --context; the command gets them as `cluster`.
+
+    Args:
+        purpose: the help text of --kube.
+    """
     return group("cluster", ClusterOptions, *_list_kube_options(purpose))
 
 

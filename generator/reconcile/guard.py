@@ -249,7 +249,7 @@ class GangSplit(NamedTuple):
     gang: str
     domain: str
     num_nodes: int
-    """Nodes of the gang in the domain."""
+    """The number of nodes in the domain that the gang uses."""
 
 
 def find_splits(

@@ -40,7 +40,7 @@ class Takeover(NamedTuple):
 
     ready: frozenset[LabelOwner] = frozenset()
     waiting: frozenset[LabelOwner] = frozenset()
-    """Those whose values would change on a node where a gang runs."""
+    """Labels whose value would change on a node where a gang runs."""
 
 
 class LabelChange(NamedTuple):

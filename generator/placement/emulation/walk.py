@@ -236,9 +236,9 @@ class _Attempt:
             self._trial.undo(mark)
 
     def _ranks(self, scope: Scope, within: UnitRef, outer: IntArray | None) -> IntArray | None:
-        """Return the ranks of nodes for a scope: its own if it prefers a tier, else the outer ones.
+        """Return the ranks of nodes for a scope, or None if the walk ranks no nodes.
 
-        None if the walk ranks no nodes.
+        A scope that prefers a tier has ranks of its own; any other uses those of the outer scope.
         """
         if not (self._walk.spreads_from_emptiest and scope.preferred):
             return outer

@@ -303,7 +303,7 @@ def _render_more(rows: Sequence[object], limit: int | None) -> Iterable[str]:
 def _render_section(
     title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> Iterable[str]:
-    """Return the lines of a titled table; none without rows."""
+    """Return the title and the table as lines; no lines if there are no rows."""
     rows = list(rows)
     if not rows:
         return ()

@@ -40,7 +40,8 @@ _FREE_ON_SERVER: Final = (
 )
 PENDING = "(pending)"
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\Z", re.ASCII)
-"""Blanks, commas, colons and brackets separate names in these lists, and # starts a comment."""
+"""A name that a host list can hold. Blanks, commas, colons and brackets separate names in these
+lists, and # starts a comment."""
 _MAX_NAMES: Final = 5
 
 
