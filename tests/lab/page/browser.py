@@ -34,6 +34,10 @@ _SHOWN: Final = "`${location.href}: ${document.documentElement?.innerText}`"
 _KEY_CODES: Final = {"Tab": 9, "Enter": 13, " ": 32, "ArrowLeft": 37, "ArrowRight": 39}
 
 
+class NavigatedError(AssertionError):
+    """The tab left for another address while a call ran there."""
+
+
 class Browser:
     """One tab."""
 
@@ -54,6 +58,8 @@ class Browser:
             message = json.loads(self._socket.recv())
             self._keep_problem(message)
             if message.get("id") == self._num_calls:
+                if "navigated" in message.get("error", {}).get("message", ""):
+                    raise NavigatedError(message["error"]["message"])
                 assert "error" not in message, message
                 found: dict[str, Any] = message["result"]
                 return found
@@ -78,15 +84,18 @@ class Browser:
         self.wait_for("location.href === 'about:blank'")
 
     def wait_for(self, expression: str) -> None:
-        """Wait until an expression is true in the page; while it loads, it is not."""
+        """Wait until an expression is true in the page; while it loads or leaves, it is not."""
         guarded = (
             f"(() => {{ try {{ return Boolean({expression}); }} catch {{ return false; }} }})()"
         )
-        wait_until(
-            lambda: not self.run(guarded) and self.run(_SHOWN),
-            deadline_s=SOON_S,
-            what=expression,
-        )
+
+        def look() -> object:
+            try:
+                return not self.run(guarded) and self.run(_SHOWN)
+            except NavigatedError as error:
+                return error
+
+        wait_until(look, deadline_s=SOON_S, what=expression)
 
     def press(self, *keys: str) -> None:
         """Press keys, one after the other."""

@@ -145,5 +145,8 @@ def describe_host(name: str, label: str) -> str:
     """Return a description for which `host_name` returns this name and label."""
     if not name:
         return f"localhost {label}" if label else ""
-    texts = (f"{name} {label}", name) if label else (name, f"{name} x")
+    if label:
+        texts = (f"{name} {label}", f"{label} {name}", name)
+    else:
+        texts = (name, f"{name} x", f"{_CHASSIS_PREFIX}{name}:SW/U1")
     return next((text for text in texts if host_name(text) == (name, label)), name)

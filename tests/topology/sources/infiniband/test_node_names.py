@@ -1,7 +1,7 @@
 """The names in descriptions, and a description for every name."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from topology.sources.infiniband.node_names import (
@@ -13,7 +13,7 @@ from topology.sources.infiniband.node_names import (
 
 WORDS = (
     "n1 mlx5_0 HCA-1 port1 localhost a:mlx5_1 MF0;a:b/U2 Mellanox Technologies /U1 : x Voltaire "
-    "H-00b0000000000010"
+    "H-00b0000000000010 MF0; MF0;mlx0_0"
 )
 TEXTS = st.one_of(
     st.text(max_size=30),
@@ -86,6 +86,8 @@ def test_it_returns_the_name_of_a_switch(text: str, name: str) -> None:
 
 
 @given(TEXTS)
+@example("mlx0_0 MF0;")
+@example("MF0;mlx0_0")
 def test_every_host_name_can_be_described_again(text: str) -> None:
     names = host_name(text)
     assert host_name(describe_host(*names)) == names
