@@ -7,7 +7,6 @@
 - `discovery`: which neighbors are walked too. Pure.
 - `backoff`: the wait after failed walks. Pure.
 - `session`: SNMP itself, the only importer of pysnmp.
-- `varbinds`: decodes the cells of SNMP answers. Pure.
 - `report_kind`: which reports come from walks. Pure.
 - `reports`: from walks to reports. Pure.
 - `last_reports`: the last report of each switch, in memory and in the store.

@@ -1,25 +1,20 @@
 """SNMP sessions with switches, v2c and v3: the only module that imports pysnmp.
 
-It uses numeric OIDs and raw values only, as with `lookupMib=False`: names of MIB files and printed
-forms differ by device and version. pysnmp sends, checks and decrypts messages. `varbinds` unpacks
-the cells in them, which would be nine tenths of pysnmp's work.
-Source: pysnmp 7.1, hlapi.v3arch.asyncio and the modules that it uses.
+It uses numeric OIDs and raw values only: names of MIB files and printed forms differ by device and
+version.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from traceback import walk_tb
 from types import TracebackType
 from typing import Any, Final, Self
 
 from pyasn1.error import PyAsn1Error
-from pyasn1.type.namedtype import NamedType, NamedTypes
-from pyasn1.type.univ import Any as RawElement
-from pyasn1.type.univ import Null, ObjectIdentifier, SequenceOf
-from pysnmp.entity.rfc3413.cmdgen import BulkCommandGenerator
+from pyasn1.type.univ import Integer, Null, OctetString
 from pysnmp.error import PySnmpError
 from pysnmp.hlapi.v3arch.asyncio import (
     USM_AUTH_HMAC96_MD5,
@@ -35,25 +30,20 @@ from pysnmp.hlapi.v3arch.asyncio import (
     USM_PRIV_CFB256_AES,
     USM_PRIV_NONE,
     CommunityData,
+    ContextData,
+    ObjectIdentity,
+    ObjectType,
     SnmpEngine,
     Udp6TransportTarget,
     UdpTransportTarget,
     UsmUserData,
+    bulk_cmd,
 )
-from pysnmp.hlapi.v3arch.asyncio.lcd import CommandGeneratorLcdConfigurator
-from pysnmp.proto.api import v2c
 from pysnmp.proto.errind import RequestTimedOut
 from pysnmp.proto.mpmod.rfc2576 import SnmpV2cMessageProcessingModel
-from pysnmp.proto.mpmod.rfc3412 import (
-    ScopedPDU,
-    ScopedPduData,
-    SNMPv3Message,
-    SnmpV3MessageProcessingModel,
-)
-from pysnmp.proto.rfc1905 import PDUs, ResponsePDU
+from pysnmp.proto.mpmod.rfc3412 import SnmpV3MessageProcessingModel
 
 from generator.switches.targets import AuthProtocol, PrivProtocol, SnmpCredentials, Target
-from generator.switches.varbinds import parse_varbinds
 from topology.model.errors import SwitchRefused, SwitchSilent, show
 from topology.sources.lldp_mib.tables import ColumnSpan, Oid, WalkRow
 
@@ -78,65 +68,36 @@ _PRIV: Final = {
 }
 
 
-def _replace_components(kind: type, **others: object) -> NamedTypes:
-    """Return the components of an ASN.1 type, with some of them replaced by name."""
-    return NamedTypes(
-        *(
-            NamedType(part.name, others.get(part.name, part.asn1Object))
-            for part in kind.componentType.namedTypes  # type: ignore[attr-defined]
-        )
-    )
+class _DecodeFaults:
+    """Notes which addresses sent an answer that breaks the rules of SNMP.
+
+    pysnmp drops such an answer silently, so its request would look unanswered. Some agents, such as
+    mini-snmpd before 2018, omit the zero octet in front of a large unsigned number.
+    """
+
+    def __init__(self, addresses: set[tuple[str, int]]) -> None:
+        """Add the addresses to a set."""
+        super().__init__()
+        self._addresses = addresses
+
+    def prepare_data_elements(
+        self, engine: SnmpEngine, domain: object, address: tuple[Any, ...], message: bytes
+    ) -> object:
+        """Decode a message."""
+        try:
+            return super().prepare_data_elements(engine, domain, address, message)  # type: ignore[misc]
+        except PyAsn1Error as error:
+            self._addresses.add((address[0], address[1]))
+            log.debug("answer dropped", extra={"address": address[0], "error": show(str(error))})
+            raise
 
 
-class _RawBinds(RawElement):  # type: ignore[misc]
-    """A VarBindList that is not decoded."""
-
-    tagSet = SequenceOf.tagSet  # noqa: N815 - pyasn1's
+class _V2c(_DecodeFaults, SnmpV2cMessageProcessingModel):  # type: ignore[misc]
+    pass
 
 
-class _RawResponse(ResponsePDU):  # type: ignore[misc]
-    componentType = _replace_components(ResponsePDU, **{"variable-bindings": _RawBinds()})  # noqa: N815
-
-
-class _RawPdus(PDUs):  # type: ignore[misc]
-    componentType = _replace_components(PDUs, response=_RawResponse())  # noqa: N815
-
-
-class _RawMessage(v2c.Message):  # type: ignore[misc]
-    componentType = _replace_components(v2c.Message, data=_RawPdus())  # noqa: N815
-
-
-class _RawScopedPdu(ScopedPDU):  # type: ignore[misc]
-    componentType = _replace_components(ScopedPDU, data=_RawPdus())  # noqa: N815
-
-
-class _RawScopedPduData(ScopedPduData):  # type: ignore[misc]
-    componentType = _replace_components(ScopedPduData, plaintext=_RawScopedPdu())  # noqa: N815
-
-
-class _RawV3Message(SNMPv3Message):  # type: ignore[misc]
-    componentType = _replace_components(SNMPv3Message, msgData=_RawScopedPduData())  # noqa: N815
-
-
-class _RawV2c(SnmpV2cMessageProcessingModel):  # type: ignore[misc]
-    SNMP_MSG_SPEC = _RawMessage
-
-
-class _RawV3(SnmpV3MessageProcessingModel):  # type: ignore[misc]
-    SNMP_MSG_SPEC = _RawV3Message
-
-
-class _RawBulkGenerator(BulkCommandGenerator):  # type: ignore[misc]
-    """Returns the answer without decoding its cells, which the library would do."""
-
-    def process_response_varbinds(
-        self, engine: object, handle: object, failure: object, pdu: object, context: tuple[Any, ...]
-    ) -> None:
-        """Resolve the future of the request; a late answer is dropped."""
-        del engine, handle
-        answered: asyncio.Future[tuple[object, object]] = context[-1]
-        if not answered.done():
-            answered.set_result((failure, pdu))
+class _V3(_DecodeFaults, SnmpV3MessageProcessingModel):  # type: ignore[misc]
+    pass
 
 
 class SnmpSession:
@@ -155,7 +116,7 @@ class SnmpSession:
         # different keys for one name. An engine takes 0.2 s to create.
         self._engines: dict[SnmpCredentials, SnmpEngine] = {}
         self._addresses: dict[tuple[str, int], Any] = {}
-        self._names = CommandGeneratorLcdConfigurator()
+        self._garbled: set[tuple[str, int]] = set()
 
     async def __aenter__(self) -> Self:
         """Handle the errors that pysnmp leaves to the event loop: undecodable answers."""
@@ -178,52 +139,60 @@ class SnmpSession:
 
         Raises:
             SwitchSilent: no answer within the timeouts, or no such host.
-            SwitchRefused: the answer is an error, or its OIDs do not increase.
+            SwitchRefused: the answer is an error or cannot be decoded, or its OIDs do not increase.
         """
         current, last = span.first, span.last
-        while True:
-            num_cells = 0
-            for oid, value, is_absent in parse_varbinds(await self._request(target, current, span)):
-                num_cells += 1
-                if is_absent or oid[: len(last)] > last:
+        while cells := await self._request(target, current, span):
+            for name, value in cells:
+                oid = tuple(name)
+                if isinstance(value, Null) or oid[: len(last)] > last:  # nothing more to come
                     return
                 if oid <= current:
                     raise SwitchRefused("its OIDs do not increase")
                 current = oid
                 last = oid[: len(last)] if span.is_any_column else last
-                if value is not None:
-                    yield oid, value
-            if not num_cells:
-                return
+                if isinstance(value, OctetString):
+                    yield oid, bytes(value)
+                elif isinstance(value, Integer):
+                    yield oid, int(value)
 
-    async def _request(self, target: Target, after: Oid, span: ColumnSpan) -> bytes:
-        """Return the cells that follow an OID, not decoded."""
+    async def _request(
+        self, target: Target, after: Oid, span: ColumnSpan
+    ) -> Sequence[tuple[Any, Any]]:
+        """Return the names and values of the cells that follow an OID."""
         count = MAX_REPETITIONS if span.num_rows is None else span.num_rows + 1
-        varbinds = ((ObjectIdentifier(after), Null("")),)
-        answer: asyncio.Future[tuple[Any, Any]] = asyncio.get_running_loop().create_future()
         address = await self._resolve_address(target)
+        peer = address.transport_address[:2]
+        self._garbled.discard(peer)
         try:
-            engine = self._get_engine(target.credentials)
-            name, _ = self._names.configure(engine, _build_auth(target.credentials), address, b"")
-            _RawBulkGenerator().send_varbinds(
-                engine, name, None, b"", 0, count, varbinds, None, answer
+            failure, status, _, cells = await bulk_cmd(
+                self._get_engine(target.credentials),
+                _build_auth(target.credentials),
+                address,
+                ContextData(),
+                0,
+                count,
+                ObjectType(ObjectIdentity(after)),
+                lookupMib=False,
             )
-            failure, pdu = await answer
         except (PySnmpError, PyAsn1Error, OSError, UnicodeError) as error:
             raise SwitchSilent(show(str(error))) from error
         if isinstance(failure, RequestTimedOut):
+            if peer in self._garbled:
+                shown = ".".join(map(str, after))
+                raise SwitchRefused(f"its answer to a request for {shown} cannot be decoded")
             raise SwitchSilent("no answer: it is down, or does not accept the community")
         if failure:
             raise SwitchRefused(show(str(failure)))
-        status = v2c.apiPDU.get_error_status(pdu)
         if status:
             raise SwitchRefused(show(f"error status {status.prettyPrint()}"))
-        return bytes(v2c.apiPDU.get_varbind_list(pdu))
+        rows: Sequence[tuple[Any, Any]] = cells
+        return rows
 
     def _get_engine(self, credentials: SnmpCredentials) -> SnmpEngine:
         if credentials not in self._engines:
             engine = SnmpEngine()
-            for model in (_RawV2c(), _RawV3()):
+            for model in (_V2c(self._garbled), _V3(self._garbled)):
                 engine.message_processing_subsystems[model.MESSAGE_PROCESSING_MODEL_ID] = model
             self._engines[credentials] = engine
         return self._engines[credentials]

@@ -19,8 +19,9 @@ from tests.bench.switchboard import COMMUNITY, answering
 
 NUM_SWITCHES: Final = 100
 NUM_PORTS: Final = 64
-LIMIT_S: Final = 10.0
-"""Within which a hundred switches of 64 ports are to be walked on two cores."""
+LIMIT_S: Final = 60.0
+"""Within which a hundred switches of 64 ports are to be walked. They take 27 s of a free core,
+nearly all of it in the SNMP library."""
 _DEADLINE_S: Final = 300.0
 
 

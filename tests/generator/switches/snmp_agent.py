@@ -16,6 +16,7 @@ from pysnmp.proto.api import PROTOCOL_MODULES, SNMP_VERSION_2C
 from topology.sources.lldp_mib.tables import Oid, Value
 
 _API: Any = PROTOCOL_MODULES[SNMP_VERSION_2C]
+LARGE = 0xFFFF_FFFF
 _NO_ACCESS = 6
 _NOISE = (b"\x30\x03\x02\x01", b"\xb0\x22", b"\x1b[31m")
 
@@ -30,6 +31,8 @@ class Manner(Enum):
     """With an error status."""
     TIRING = "tiring"
     """Correctly for its rows, then with an error status."""
+    TRUNCATING = "truncating"
+    """Without the zero octet in front of `LARGE`."""
     BABBLING = "babbling"
     """With octets that are no SNMP, of each kind that pysnmp fails on, then correctly."""
 
@@ -98,7 +101,15 @@ class SnmpAgent:
             _API.apiPDU.set_error_status(pdu, _NO_ACCESS)
         count = int(_API.apiBulkPDU.get_max_repetitions(asked))
         _API.apiPDU.set_varbinds(pdu, self._after(tuple(name), count))
-        return bytes(encoder.encode(response))
+        if self._manner is not Manner.TRUNCATING:
+            return bytes(encoder.encode(response))
+        rows = [
+            (name, _API.Gauge32(LARGE >> 1) if value == LARGE else value)
+            for name, value in _API.apiPDU.get_varbinds(pdu)
+        ]
+        _API.apiPDU.set_varbinds(pdu, rows)
+        well: bytes = encoder.encode(response)
+        return well.replace(b"\x42\x04\x7f\xff\xff\xff", b"\x42\x04\xff\xff\xff\xff")
 
     def _after(self, oid: Oid, count: int) -> list[tuple[Oid, Any]]:
         rows = self._rows

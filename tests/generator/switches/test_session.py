@@ -13,7 +13,7 @@ from pysnmp.proto.api import PROTOCOL_MODULES, SNMP_VERSION_2C
 
 from generator.switches.session import MAX_REPETITIONS, SnmpSession
 from generator.switches.targets import AuthProtocol, PrivProtocol, SnmpCredentials, Target
-from tests.generator.switches.snmp_agent import Manner, SnmpAgent
+from tests.generator.switches.snmp_agent import LARGE, Manner, SnmpAgent
 from topology.model.errors import SwitchError, SwitchRefused, SwitchSilent
 from topology.sources.lldp_mib.tables import (
     IF_DESCR,
@@ -101,6 +101,17 @@ def test_it_reports_the_refusal(manner: Manner, reason: str) -> None:
         pytest.raises(SwitchRefused, match=reason),
     ):
         fetch(agent.port, IF_NAME)
+
+
+def test_it_names_the_column_that_cannot_be_decoded() -> None:
+    speeds: list[WalkRow] = [((*IFX_ENTRY, 15, 1), 100_000), ((*IFX_ENTRY, 15, 2), LARGE)]
+    rows = [*NAMES, *speeds]
+    with SnmpAgent(rows, community=COMMUNITY, manner=Manner.TRUNCATING) as agent:
+        with pytest.raises(SwitchRefused, match=r"request for 1\.3\.6\.1\.2\.1\.31\.1\.1\.1\.15 "):
+            fetch(agent.port, (*IFX_ENTRY, 15))
+        assert fetch(agent.port, (*IFX_ENTRY, 18)) == []
+    with SnmpAgent(rows, community=COMMUNITY) as agent:
+        assert fetch(agent.port, (*IFX_ENTRY, 15)) == speeds
 
 
 def test_it_treats_a_wrong_community_as_silence_and_never_shows_it() -> None:
