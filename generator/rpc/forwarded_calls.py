@@ -10,6 +10,8 @@ and what is left of the deadline, and returns the answer as it is.
   named by the follower; the leader believes the name only from a client with the replicas'
   certificate.
 - A call is forwarded once. A replica that receives a forwarded call and does not lead refuses it.
+- While an update rolls out, leader and follower may read messages differently. The leader names its
+  version, and a request that only another version refuses may be repeated.
 - A call ends with the caller's deadline, when the caller disconnects, and when another replica
   begins to lead. At most `MAX_FORWARDED` calls wait for the leader, so that placement never does.
 """
@@ -19,6 +21,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from importlib.metadata import version
 from threading import Lock
 from typing import Final, NamedTuple, Protocol, TypeVar, cast
 
@@ -50,6 +53,8 @@ log = logging.getLogger(__name__)
 
 FORWARDED_FOR: Final = "toponaut-forwarded-for-bin"
 """Metadata of a forwarded call: the caller's name, empty if a token proves it to the leader."""
+LEADER_VERSION: Final = "toponaut-leader-version"
+"""Metadata of the answer to a forwarded call: the version of the replica that leads."""
 _CHECK_S: Final = 1.0
 """How often a waiting call checks who leads."""
 _OPTIONS: Final = (
@@ -117,6 +122,7 @@ class ForwardedCalls:
         self._find_leader = find_leader
         self._certificates = certificates
         self._has_tokens = has_tokens
+        self._version = version("toponaut")
         self._lock = Lock()
         self._forwarded = FairShare(MAX_FORWARDED, per_caller=MAX_CALLER_FORWARDED)
         self._connection: _LeaderConnection | None = None
@@ -153,6 +159,8 @@ class ForwardedCalls:
         context: grpc.ServicerContext,
     ) -> AnswerT:
         names = _read_metadata(context, FORWARDED_FOR)
+        if names:
+            context.send_initial_metadata(((LEADER_VERSION, self._version),))
         try:
             with self._as_caller(names, context):
                 return answer_here(request, context)
@@ -218,12 +226,29 @@ class ForwardedCalls:
         failure = decode_failure(call)
         if failure is not None:
             self._log_problem(address, "")
-            is_led = failure.kind not in {FailureKind.NOT_LEADER, FailureKind.NO_LEADER}
-            return failure if is_led else _LEADER_CHANGES
+            if failure.kind in {FailureKind.NOT_LEADER, FailureKind.NO_LEADER}:
+                return _LEADER_CHANGES
+            # This replica has read the request, and found no fault in it.
+            is_refused = failure.kind is FailureKind.INVALID_REQUEST
+            return (is_refused and self._explain_version(call, failure)) or failure
         reason = f"{call.code().name}: {show(call.details() or '', _MAX_REASON)}"
         self._log_problem(address, reason)
         problem = f"the leader at {show(address, _MAX_REASON)} gave no answer ({reason}); try again"
         return CallFailure(FailureKind.LEADER_UNREACHABLE, problem)
+
+    def _explain_version(self, call: grpc.Call, failure: CallFailure) -> CallFailure | None:
+        """Return that a leader of another version refuses a request; None if it has this one."""
+        named = [str(value) for key, value in call.initial_metadata() if key == LEADER_VERSION]
+        if named == [self._version]:
+            return None
+        leader = show(named[0], _MAX_REASON) if named else "an earlier one"
+        field = f"{failure.field}: " if failure.field else ""
+        problem = (
+            f"the leader has another version ({leader}) than this replica ({self._version}) and "
+            f"does not understand the request ({field}{failure.problem}): try again once the "
+            "update has reached all replicas"
+        )
+        return CallFailure(FailureKind.LEADER_DIFFERS, problem)
 
     def _log_problem(self, address: str, problem: str) -> None:
         """Log once that a leader gives no answer, and once that it answers again."""

@@ -20,6 +20,7 @@ from generator.rpc.forwarded_calls import ForwardedCalls
 from generator.rpc.published_state import PublishedState
 from generator.rpc.reservation_service import ReservationServicer
 from generator.rpc.server import PlacementServer, ServerSecurity
+from generator.rpc.status_errors import CallFailure, encode_status
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from tests.generator.reservations.worlds import MemoryStore, World, cluster, id_of
@@ -147,9 +148,12 @@ class Overheard:
 
 
 class Listener:
-    """A gRPC server that records calls, and answers none of them."""
+    """A gRPC server that records calls, and answers none of them, or each with a failure."""
 
     def __init__(self, pair: tuple[bytes, bytes]) -> None:
+        self.failure: CallFailure | None = None
+        self.metadata: tuple[tuple[str, str], ...] = ()
+        """Of its answers."""
         self.calls: list[Overheard] = []
         self.has_call = Event()
         self._lock = Lock()
@@ -170,6 +174,9 @@ class Listener:
         with self._lock:
             self.calls.append(call)
         self.has_call.set()
+        if self.failure is not None:
+            context.send_initial_metadata(self.metadata)
+            context.abort_with_status(encode_status(self.failure))
         call.has_ended.wait(SOON_S)
         return b""
 

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import cast
 
@@ -24,7 +25,7 @@ from grpc_status import rpc_status
 from generator.reservations.records import Refusal, RefusalKind
 from generator.rpc.auth.tls import OVERLAP_S, TlsFiles
 from generator.rpc.client.connection import is_transient
-from generator.rpc.forwarded_calls import FORWARDED_FOR
+from generator.rpc.forwarded_calls import FORWARDED_FOR, LEADER_VERSION
 from generator.rpc.limits import MAX_CALLER_FORWARDED
 from generator.rpc.status_errors import CallFailure, FailureKind, decode_failure
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
@@ -327,6 +328,50 @@ def test_a_waiting_call_ends_when_the_lease_passes_to(
         assert failure is not None
         assert failure.kind is FailureKind.NO_LEADER
         assert leader.calls[0].has_ended.wait(SOON_S)
+
+
+@pytest.mark.parametrize(
+    ("named", "shown"),
+    [
+        pytest.param(((LEADER_VERSION, "0.9"),), "(0.9)", id="another version"),
+        pytest.param((), "(an earlier one)", id="a version that names none"),
+    ],
+)
+def test_a_call_may_be_repeated_if_it_is_refused_by_a_leader_with(
+    replicas: tuple[Replica, Replica], named: tuple[tuple[str, str], ...], shown: str
+) -> None:
+    _, follower = replicas
+    with listening(PAIR) as leader, calling(follower) as caller:
+        follower.follow(leader.address)
+        leader.failure = CallFailure(FailureKind.INVALID_REQUEST, "field 9 is unknown", "spec")
+        leader.metadata = named
+        call = caught(caller.reserve)
+        failure = decode_failure(call)
+        assert failure is not None
+        assert failure.kind is FailureKind.LEADER_DIFFERS
+        assert is_transient(call)
+        assert shown in failure.problem
+        assert f"({version('toponaut')})" in failure.problem
+        assert "(spec: field 9 is unknown)" in failure.problem
+
+
+def test_a_call_that_a_leader_of_the_same_version_refuses_is_invalid(
+    replicas: tuple[Replica, Replica],
+) -> None:
+    _, follower = replicas
+    with listening(PAIR) as leader, calling(follower) as caller:
+        follower.follow(leader.address)
+        leader.failure = CallFailure(FailureKind.INVALID_REQUEST, "too many nodes", "groups")
+        leader.metadata = ((LEADER_VERSION, version("toponaut")),)
+        assert failed(caller.reserve) == leader.failure
+
+
+def test_a_leader_names_its_version_to_a_follower(replicas: tuple[Replica, Replica]) -> None:
+    leader, _ = replicas
+    with calling(leader) as caller:
+        caller.metadata += ((FORWARDED_FOR, b""),)
+        call = caught(lambda: caller.confirm(7))
+        assert (LEADER_VERSION, version("toponaut")) in call.initial_metadata()
 
 
 def test_it_forwards_nothing_that_a_follower_answers_itself(
