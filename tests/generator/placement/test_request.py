@@ -153,6 +153,31 @@ def nested(depth: int) -> dict[str, Any]:
         pytest.param(
             {"options": {"weight": {"n0": -1}}}, "options.node_weights.n0", id="a negative weight"
         ),
+        pytest.param(
+            {"options": {"node_weights": {"n0": 1}, "score_weight": 1.0}},
+            "options.score_weight",
+            id="weights of two presets",
+        ),
+        pytest.param(
+            {"groups": [{"name": "p", "count": 1, "children": workers(1)}]},
+            "groups[0].count",
+            id="pods beside children",
+        ),
+        pytest.param(
+            {
+                "groups": [
+                    {"name": "a", "count": 1, "leader_of": "b", "required": "rack"},
+                    {"name": "b", "count": 1, "leader_of": "a", "required": "rack"},
+                ]
+            },
+            "groups[1].leader_of",
+            id="two groups that lead each other",
+        ),
+        pytest.param(
+            {"groups": workers(1, leader_of="workers")},
+            "groups[0].leader_of",
+            id="a group that leads itself",
+        ),
     ],
 )
 def test_it_names_the_field_of_a_contradiction(spec: dict[str, Any], field: str) -> None:

@@ -1,17 +1,21 @@
-"""A running server on loopback, and gRPC stubs for it."""
+"""Running servers on loopback, real and scripted, and gRPC stubs for them."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, cast
 
 import grpc
 
+from generator.rpc.client.connection import Retries
+from generator.rpc.client.typed_client import PlacementClient
 from generator.rpc.published_state import PublishedState
-from generator.rpc.server import PlacementServer
+from generator.rpc.server import PLACEMENT_SERVICE, PlacementServer
 from generator.rpc.status_errors import CallFailure, decode_failure
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2_grpc
 
 ANY_PORT = "127.0.0.1:0"
@@ -38,6 +42,31 @@ class Silent(Iterator[bytes]):
 
     def end(self) -> None:
         self._ended.set()
+
+
+Answer = Callable[[pb.PlaceRequest, grpc.ServicerContext], Any]
+
+
+@contextmanager
+def scripted(
+    answer: Answer,
+    *,
+    serialize: Callable[[Any], bytes] = pb.PlaceResponse.SerializeToString,
+    timeout_s: float = SOON_S,
+    retries: Retries = Retries(),  # noqa: B008 - immutable
+) -> Iterator[PlacementClient]:
+    """Yield a client of a server that answers every call to Place in one way."""
+    server = grpc.server(ThreadPoolExecutor(1))
+    method = grpc.unary_unary_rpc_method_handler(answer, pb.PlaceRequest.FromString, serialize)
+    handlers = grpc.method_handlers_generic_handler(PLACEMENT_SERVICE, {"Place": method})
+    server.add_generic_rpc_handlers((handlers,))
+    port = server.add_insecure_port(ANY_PORT)
+    server.start()
+    try:
+        with PlacementClient(f"127.0.0.1:{port}", timeout_s, retries=retries) as client:
+            yield client
+    finally:
+        server.stop(0).wait()
 
 
 @contextmanager

@@ -69,9 +69,9 @@ def apart() -> Iterator[tuple[str, Callable[[], int]]]:
     [
         pytest.param(
             place_message(request_for(300)).SerializeToString(),
-            1000,
+            500,
             grpc.StatusCode.OK,
-            id="a thousand callers",
+            id="five hundred callers",
         ),
         pytest.param(
             pb.PlaceRequest(spec=pb.PlacementSpec(gang="x" * 3 * MIB)).SerializeToString(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -13,50 +13,13 @@ import pytest
 
 from generator.rpc.client.connection import PARSE_LOGGER
 from generator.rpc.client.typed_client import PlacementClient, PlacementServerError
-from generator.rpc.server import PLACEMENT_SERVICE
 from generator.rpc.status_errors import ERROR_DOMAIN, CallFailure, FailureKind, encode_status
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import request_for
+from tests.generator.rpc.servers import SOON_S, scripted
 from topology.model.errors import ConfigError, TopologyError
 
-SOON_S = 10.0
-Answer = Callable[[grpc.ServicerContext], pb.PlaceResponse]
 FAILING = [code for code in grpc.StatusCode if code is not grpc.StatusCode.OK]
-
-
-class Scripted:
-    """Answers every call to Place in one way."""
-
-    def __init__(self, answer: Answer) -> None:
-        self._answer = answer
-
-    def place(self, request: pb.PlaceRequest, context: grpc.ServicerContext) -> pb.PlaceResponse:
-        del request
-        return self._answer(context)
-
-
-@contextmanager
-def served(answer: Answer | None, timeout_s: float = SOON_S) -> Iterator[PlacementClient]:
-    """Yield a client of a server with this answer, or without any service."""
-    server = grpc.server(ThreadPoolExecutor(1))
-    if answer is not None:
-        handlers = {
-            "Place": grpc.unary_unary_rpc_method_handler(
-                Scripted(answer).place,
-                request_deserializer=pb.PlaceRequest.FromString,
-                response_serializer=pb.PlaceResponse.SerializeToString,
-            )
-        }
-        server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(PLACEMENT_SERVICE, handlers),)
-        )
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    try:
-        with PlacementClient(f"127.0.0.1:{port}", timeout_s) as client:
-            yield client
-    finally:
-        server.stop(0).wait()
 
 
 @contextmanager
@@ -97,36 +60,21 @@ def test_it_distinguishes_another_protocol_from_no_server(words: bytes) -> None:
 def test_it_logs_one_line_for_an_unreadable_answer(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def handle(_: bytes, __: grpc.ServicerContext) -> bytes:
-        return b"\xff\xff\xff"
-
-    handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
-        "Place": grpc.unary_unary_rpc_method_handler(handle)
-    }
-    server = grpc.server(ThreadPoolExecutor(1))
-    server.add_generic_rpc_handlers(
-        (grpc.method_handlers_generic_handler(PLACEMENT_SERVICE, handlers),)
-    )
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    try:
-        with (
-            PlacementClient(f"127.0.0.1:{port}", SOON_S) as client,
-            pytest.raises(PlacementServerError, match="INTERNAL"),
-        ):
-            client.place(request_for(1))
-    finally:
-        server.stop(0).wait()
+    with (
+        scripted(lambda _, __: b"\xff\xff\xff", serialize=bytes) as client,
+        pytest.raises(PlacementServerError, match="INTERNAL"),
+    ):
+        client.place(request_for(1))
     (record,) = (record for record in caplog.records if record.name == PARSE_LOGGER)
     assert (record.levelname, record.exc_info) == ("WARNING", None)
 
 
 @pytest.mark.parametrize("code", FAILING, ids=lambda code: code.name)
 def test_it_translates_the_status(code: grpc.StatusCode) -> None:
-    def answer(context: grpc.ServicerContext) -> pb.PlaceResponse:
+    def answer(_: pb.PlaceRequest, context: grpc.ServicerContext) -> pb.PlaceResponse:
         context.abort(code, "\x1b[31mred")
 
-    with served(answer) as client, pytest.raises(TopologyError) as caught:
+    with scripted(answer) as client, pytest.raises(TopologyError) as caught:
         client.place(request_for(1))
     assert client.address in str(caught.value)
     assert str(caught.value).isprintable()
@@ -134,20 +82,20 @@ def test_it_translates_the_status(code: grpc.StatusCode) -> None:
 
 @pytest.mark.parametrize("kind", FailureKind)
 def test_it_translates_the_failure(kind: FailureKind) -> None:
-    def answer(context: grpc.ServicerContext) -> pb.PlaceResponse:
+    def answer(_: pb.PlaceRequest, context: grpc.ServicerContext) -> pb.PlaceResponse:
         context.abort_with_status(encode_status(CallFailure(kind, "as it is")))
 
-    with served(answer) as client, pytest.raises(TopologyError, match="as it is"):
+    with scripted(answer) as client, pytest.raises(TopologyError, match="as it is"):
         client.place(request_for(1))
 
 
 @pytest.mark.parametrize("raw", [b"", b"\xff\xff", ERROR_DOMAIN.encode()], ids=repr)
 def test_it_ignores_unknown_error_details(raw: bytes) -> None:
-    def answer(context: grpc.ServicerContext) -> pb.PlaceResponse:
+    def answer(_: pb.PlaceRequest, context: grpc.ServicerContext) -> pb.PlaceResponse:
         context.set_trailing_metadata((("grpc-status-details-bin", raw),))
         context.abort(grpc.StatusCode.INTERNAL, "broken")
 
-    with served(answer) as client, pytest.raises(PlacementServerError, match="INTERNAL: broken"):
+    with scripted(answer) as client, pytest.raises(PlacementServerError, match="INTERNAL: broken"):
         client.place(request_for(1))
 
 
@@ -158,17 +106,27 @@ def test_it_advises_how_to_start_a_missing_server() -> None:
 
 
 def test_it_recognizes_another_grpc_server() -> None:
-    with served(None) as client, pytest.raises(ConfigError, match="is not a placement server"):
+    server = grpc.server(ThreadPoolExecutor(1))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    with (
+        PlacementClient(f"127.0.0.1:{port}", SOON_S) as client,
+        pytest.raises(ConfigError, match="is not a placement server"),
+    ):
         client.place(request_for(1))
+    server.stop(0).wait()
 
 
 def test_it_gives_up_at_its_deadline() -> None:
     late = r"gave no answer within 0\.05 s"
-    with served(_wait_for_end, 0.05) as client, pytest.raises(PlacementServerError, match=late):
+    with (
+        scripted(_wait_for_end, timeout_s=0.05) as client,
+        pytest.raises(PlacementServerError, match=late),
+    ):
         client.place(request_for(1))
 
 
-def _wait_for_end(context: grpc.ServicerContext) -> pb.PlaceResponse:
+def _wait_for_end(_: pb.PlaceRequest, context: grpc.ServicerContext) -> pb.PlaceResponse:
     ended = threading.Event()
     if not context.add_callback(ended.set):
         return pb.PlaceResponse()
@@ -180,5 +138,8 @@ def test_it_refuses_answers_of_a_later_version() -> None:
     reason = pb.Reason.FromString(b"\x08\x63")  # kind 99
     later = pb.PlaceResponse(placement=pb.Placement(reason=reason))
     other = "has another version"
-    with served(lambda _: later) as client, pytest.raises(PlacementServerError, match=other):
+    with (
+        scripted(lambda _, __: later) as client,
+        pytest.raises(PlacementServerError, match=other),
+    ):
         client.place(request_for(1))

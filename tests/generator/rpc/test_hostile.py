@@ -28,7 +28,6 @@ from generator.rpc.server import PlacementServer
 from generator.rpc.status_errors import FailureKind
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import topology_pb2 as tb
-from tests.effort import examples
 from tests.generator.rpc.clusters import place_message, request_for, snapshot_of
 from tests.generator.rpc.servers import ANY_PORT, SOON_S, Silent, Stubs, failed, serving
 
@@ -39,7 +38,6 @@ ECHO = "/tests.Raw/Echo"
 STREAM = "/tests.Raw/Repeat"
 LOOPBACK = "127.0.0.1"
 MIB = 1 << 20
-MANY = examples(1_000_000)
 Raw: TypeAlias = "grpc.UnaryUnaryMultiCallable[bytes, bytes]"
 
 
@@ -70,69 +68,41 @@ def spec(**fields: Any) -> pb.PlacementSpec:  # noqa: ANN401 - any field
     return pb.PlacementSpec(**fields)
 
 
-def asking(**quantities: str) -> list[pb.Group]:
-    return [pb.Group(name="w", count=1, request=quantities)]
-
-
-NONSENSE = [
-    pytest.param(spec(groups=asking(gpu="-1")), "groups[0].request.gpu", id="a negative quantity"),
-    pytest.param(
-        spec(groups=asking(gpu=str(2**63 - 1))), "groups[0].request.gpu", id="a huge quantity"
-    ),
-    pytest.param(spec(deadline_s=float("nan")), "deadline_s", id="a time that is not a number"),
-    pytest.param(spec(deadline_s=float("inf")), "deadline_s", id="endless time"),
-    pytest.param(
-        spec(options=pb.Options(score_weight=float("nan"))),
-        "options.score_weight",
-        id="a weight that is not a number",
-    ),
-    pytest.param(spec(groups=[pb.Group()] * MANY), "groups", id="endless groups"),
-    pytest.param(
-        spec(groups=[pb.Group(name="w", count=2**31 - 1)]), "groups[0].count", id="endless pods"
-    ),
-    pytest.param(
-        spec(
-            groups=[
-                pb.Group(name="a", count=1, leader_of="b", required="leaf"),
-                pb.Group(name="b", count=1, leader_of="a", required="leaf"),
-            ]
-        ),
-        "groups[1].leader_of",
-        id="groups that lead each other",
-    ),
-    pytest.param(
-        spec(groups=[pb.Group(name="p", children=[pb.Group(name="p", count=1)])]),
-        "groups[0].children[0].name",
-        id="a group within itself",
-    ),
-    pytest.param(spec(preferred=[""] * MANY), "preferred", id="endless tiers"),
-    pytest.param(spec(gang="x" * (2 * MIB)), "gang", id="a name of two megabytes"),
-]
-
-
-@pytest.mark.parametrize(("question", "field"), NONSENSE)
-@pytest.mark.parametrize("method", ["Place", "PlaceBatch", "Candidates", "WatchFeasible"])
-def test_it_names_the_field_of(
-    stubs: Stubs, method: str, question: pb.PlacementSpec, field: str
-) -> None:
-    calls: dict[str, tuple[Callable[..., Any], Any, str]] = {
-        "Place": (stubs.placement.Place, pb.PlaceRequest(spec=question), "spec"),
-        "PlaceBatch": (
-            stubs.placement.PlaceBatch,
-            iter([pb.PlaceBatchRequest(specs=[question])]),
-            "specs[0]",
-        ),
-        "Candidates": (stubs.placement.Candidates, pb.CandidatesRequest(spec=question), "spec"),
-        "WatchFeasible": (
-            stubs.topology.WatchFeasible,
-            tb.WatchFeasibleRequest(spec=question),
+@pytest.mark.parametrize(
+    ("build", "path"),
+    [
+        pytest.param(
+            lambda stubs, spec: (stubs.placement.Place, pb.PlaceRequest(spec=spec)),
             "spec",
+            id="Place",
         ),
-    }
-    call, message, path = calls[method]
+        pytest.param(
+            lambda stubs, spec: (
+                stubs.placement.PlaceBatch,
+                iter([pb.PlaceBatchRequest(specs=[spec])]),
+            ),
+            "specs[0]",
+            id="PlaceBatch",
+        ),
+        pytest.param(
+            lambda stubs, spec: (stubs.placement.Candidates, pb.CandidatesRequest(spec=spec)),
+            "spec",
+            id="Candidates",
+        ),
+        pytest.param(
+            lambda stubs, spec: (stubs.topology.WatchFeasible, tb.WatchFeasibleRequest(spec=spec)),
+            "spec",
+            id="WatchFeasible",
+        ),
+    ],
+)
+def test_it_names_the_field_of_a_malformed_gang_in_a_message_of(
+    stubs: Stubs, build: Callable[[Stubs, pb.PlacementSpec], tuple[Any, Any]], path: str
+) -> None:
+    call, message = build(stubs, spec(groups=[pb.Group(name="w", count=-1)]))
     code, failure = failed(call, message)
     assert code is grpc.StatusCode.INVALID_ARGUMENT
-    assert failure.field == f"{path}.{field}"
+    assert failure.field == f"{path}.groups[0].count"
 
 
 @pytest.mark.parametrize(

@@ -27,14 +27,10 @@ def place(**fields: object) -> pb.PlaceRequest:
     [
         pytest.param(
             lambda: place(
-                gang="x", groups=[pb.Group(name=f"g{at}", count=1) for at in range(1_000_000)]
+                gang="x", groups=[pb.Group(name=f"{at:0200}", count=1) for at in range(25_000)]
             ),
             "groups",
-            id="a million groups",
-            marks=pytest.mark.long,
-        ),
-        pytest.param(
-            lambda: place(gang="x" * 100 * MIB), "gang", id="a hundred megabytes in a name"
+            id="very many groups",
         ),
         pytest.param(
             lambda: place(gang="ä" * 3 * MIB, preferred=["x" * 5 * MIB]),
@@ -55,7 +51,7 @@ def place(**fields: object) -> pb.PlaceRequest:
             id="a batch",
         ),
         pytest.param(
-            lambda: pb.CapacityRequest(request={f"r{at}": "1" for at in range(10**6)}),
+            lambda: pb.CapacityRequest(request={f"{at:0200}": "1" for at in range(25_000)}),
             "request",
             id="very many resources",
         ),

@@ -9,13 +9,11 @@ import pytest
 
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import build_snapshot
-from generator.placement.request import parse_request
-from generator.rpc.messages.requests import decode_request, encode_request
+from generator.rpc.messages.requests import decode_request
 from generator.rpc.published_state import PublishedState
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import place_message, request_for, tree_of
 from tests.generator.rpc.servers import SOON_S, Stubs, failed, serving
-from topology.model.errors import PlacementRequestError
 
 CORES_63850M = {"slots": 1, "cpu": 63_850}
 
@@ -50,19 +48,6 @@ def test_a_pod_that_requests_nothing_keeps_doing_so(stubs: Stubs) -> None:
     message = place_message(request_for(9, groups=[{"name": "w", "count": 9, "request": {}}]))
     assert message.spec.groups[0].request == {"slots": "0"}
     assert stubs.placement.Place(message, timeout=SOON_S).placement.feasible
-
-
-def test_it_keeps_a_request_of_millicores() -> None:
-    groups = [{"name": "w", "count": 2, "request": {"cpu": "7900m", "memory": "1.5Ki"}}]
-    document = request_for(2, groups=groups)
-    assert decode_request(encode_request(document)) == parse_request(document)
-
-
-@pytest.mark.parametrize("text", ["", "many", "-1", "1e999", "9" * 5000, "16Ei"], ids=repr)
-def test_it_refuses_an_exact_quantity(text: str) -> None:
-    with pytest.raises(PlacementRequestError, match="quantity") as caught:
-        decode_request(spec({"gpu": text}))
-    assert caught.value.field == "groups[0].request.gpu"
 
 
 def test_it_counts_capacity_in_millicores(stubs: Stubs) -> None:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import grpc
 import pytest
 
-from generator.rpc.client.typed_client import PlacementClient, Retries
-from generator.rpc.server import PLACEMENT_SERVICE
+from generator.rpc.client.typed_client import Retries
 from generator.rpc.status_errors import CallFailure, FailureKind, encode_status
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from runtime.retry import Backoff
 from tests.generator.rpc.clusters import request_for
-from tests.generator.rpc.servers import SOON_S
+from tests.generator.rpc.servers import SOON_S, scripted
 from topology.model.errors import ConfigError, TopologyError
 
 AT_ONCE = Retries(backoff=Backoff(first_s=0.001, limit_s=0.001))
@@ -42,25 +38,6 @@ class Scripted:
         return pb.PlaceResponse(placement=pb.Placement(feasible=True))
 
 
-@contextmanager
-def calling(
-    script: Scripted, retries: Retries = AT_ONCE, timeout_s: float = SOON_S
-) -> Iterator[PlacementClient]:
-    server = grpc.server(ThreadPoolExecutor(1))
-    method = grpc.unary_unary_rpc_method_handler(
-        script.place, pb.PlaceRequest.FromString, pb.PlaceResponse.SerializeToString
-    )
-    handlers = grpc.method_handlers_generic_handler(PLACEMENT_SERVICE, {"Place": method})
-    server.add_generic_rpc_handlers((handlers,))
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    try:
-        with PlacementClient(f"127.0.0.1:{port}", timeout_s, retries=retries) as client:
-            yield client
-    finally:
-        server.stop(0).wait()
-
-
 @pytest.mark.parametrize(
     "ending",
     [
@@ -72,7 +49,7 @@ def calling(
 )
 def test_it_retries(ending: Ending) -> None:
     script = Scripted(ending, ending, ending)
-    with calling(script) as client:
+    with scripted(script.place, retries=AT_ONCE) as client:
         assert client.place(request_for(1)).is_feasible
     assert script.num_calls == AT_ONCE.max_attempts
 
@@ -80,7 +57,7 @@ def test_it_retries(ending: Ending) -> None:
 def test_it_retries_a_call_that_grpc_refused() -> None:
     turned_away = grpc.StatusCode.RESOURCE_EXHAUSTED
     script = Scripted(turned_away, details="Concurrent RPC limit exceeded!")
-    with calling(script) as client:
+    with scripted(script.place, retries=AT_ONCE) as client:
         assert client.place(request_for(1)).is_feasible
 
 
@@ -99,14 +76,14 @@ def test_it_retries_a_call_that_grpc_refused() -> None:
 )
 def test_it_does_not_retry(ending: Ending) -> None:
     script = Scripted(ending)
-    with calling(script) as client, pytest.raises(TopologyError):
+    with scripted(script.place, retries=AT_ONCE) as client, pytest.raises(TopologyError):
         client.place(request_for(1))
     assert script.num_calls == 1
 
 
 def test_it_gives_up_after_the_last_attempt() -> None:
     script = Scripted(*[grpc.StatusCode.UNAVAILABLE] * 9)
-    with calling(script) as client, pytest.raises(TopologyError):
+    with scripted(script.place, retries=AT_ONCE) as client, pytest.raises(TopologyError):
         client.place(request_for(1))
     assert script.num_calls == AT_ONCE.max_attempts
 
@@ -115,7 +92,7 @@ def test_it_does_not_wait_beyond_its_deadline() -> None:
     patient = Retries(max_attempts=9, backoff=Backoff(first_s=600.0, limit_s=600.0))
     script = Scripted(*[grpc.StatusCode.UNAVAILABLE] * 9)
     begun = time.monotonic()
-    with calling(script, patient) as client, pytest.raises(TopologyError):
+    with scripted(script.place, retries=patient) as client, pytest.raises(TopologyError):
         client.place(request_for(1))
     assert script.num_calls == 1
     assert time.monotonic() - begun < SOON_S
@@ -130,7 +107,7 @@ def test_it_waits_with_growing_random_delays() -> None:
 
     retries = Retries(uniform=uniform)
     script = Scripted(*[grpc.StatusCode.UNAVAILABLE] * 3)
-    with calling(script, retries) as client:
+    with scripted(script.place, retries=retries) as client:
         client.place(request_for(1))
     highs = [high for _, high in asked]
     assert highs == sorted(highs)
@@ -139,6 +116,9 @@ def test_it_waits_with_growing_random_delays() -> None:
 
 def test_it_reports_why_a_call_failed_before_its_last_try_was_cut_short() -> None:
     script = Scripted(grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
-    with calling(script) as client, pytest.raises(ConfigError, match="no server answers at 127"):
+    with (
+        scripted(script.place, retries=AT_ONCE) as client,
+        pytest.raises(ConfigError, match="no server answers at 127"),
+    ):
         client.place(request_for(1))
     assert script.num_calls == 2
