@@ -120,6 +120,7 @@ def _add_bounds(rng: Random, request: Case, leaves: list[Case], tiers: tuple[str
         (0.12, "strategies", strategies),
         (0.12, "sort", [rule]),
         (0.15, "traffic", [pair]),
+        (0.1, "affinity", {rng.choice(("attract", "repel")): [[leaf["name"] for leaf in leaves]]}),
         (0.12, "exclusive", rng.choice(leaf_and_above)),
     )
     request |= {name: value for share, name, value in options if rng.random() < share}

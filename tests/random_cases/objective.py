@@ -228,7 +228,12 @@ class Judge:
 
     def _traffic(self, rows: Mapping[str, list[str]]) -> int:
         total = 0
-        for first, second, weight in self.request.get("traffic", ()):
+        triples = [*self.request.get("traffic", ())]
+        for kind, weight in (("attract", 1), ("repel", -1)):
+            for names in self.request.get("affinity", {}).get(kind, ()):
+                pods = combinations(names, 2) if len(names) > 1 else [names * 2]
+                triples += [(first, second, weight) for first, second in pods]
+        for first, second, weight in triples:
             pairs = (
                 combinations(rows[first], 2)
                 if first == second

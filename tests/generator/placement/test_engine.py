@@ -47,11 +47,6 @@ def test_it_prints_the_document_of_an_answer() -> None:
     }
 
 
-def test_it_leaves_pods_beyond_the_capacity_pending() -> None:
-    found = place(cluster(racks(2, 1)), request(groups=workers(4, min=2)))
-    assert found.assignment == {"workers": ("n0", "n1", "n2", None)}
-
-
 @pytest.mark.parametrize(
     ("spec", "is_feasible"),
     [
@@ -87,43 +82,3 @@ def test_it_answers_on_a_cluster_without_nodes() -> None:
     empty = build_snapshot(build_tree([], tiers=("rack",)), {})
     reasons = [place(empty, request(**spec)).reason for spec in ({}, {"required": "rack"})]
     assert [reason.kind for reason in reasons if reason] == ["no-fit", "no-domain"]
-
-
-def test_it_grows_a_gang_beside_its_pods_even_if_other_racks_are_emptier() -> None:
-    snapshot = cluster(racks(4, 4), job=["n0", "n1"])
-    found = place(snapshot, request(gang="job", groups=workers(2)))
-    assert found.assignment == {"workers": ("n2", "n3")}
-    assert found.objective["existing"] == {"block": 2, "rack": 2, "node": 0}
-
-
-def test_it_keeps_slices_with_a_tier_together_rather_than_using_more_nodes() -> None:
-    nodes = {
-        f"n{index}": NodeSpec(f"n{index}", {"slots": slots})
-        for index, slots in enumerate((5, 4, 4))
-    }
-    group = workers(8, slices=[{"size": 2, "tier": "rack"}])
-    found = place(cluster(racks(3), nodes), request(groups=group))
-    assert found.objective["domains"] == {"block": 1, "rack": 1, "node": 2}
-    assert found.objective["histogram"] == {"rack": 4}
-
-
-@pytest.mark.parametrize(
-    ("sizes", "is_indexed", "rest"),
-    [
-        pytest.param((4, 1, 2), False, {"n5", "n6"}, id="in one rack if one has room"),
-        pytest.param((4, 1, 1), False, {"n4", "n5"}, id="else in several racks"),
-        pytest.param((4, 1, 2), True, {"n5", "n6"}, id="cut by index: in one rack"),
-        pytest.param((4, 1, 1), True, None, id="cut by index: never in several racks"),
-    ],
-)
-def test_the_pods_of_a_short_slice_lie(
-    sizes: tuple[int, ...], *, is_indexed: bool, rest: set[str] | None
-) -> None:
-    layer = {"size": 4, "tier": "rack", "remainder": "short", "indexed": is_indexed}
-    snapshot = cluster(racks(*sizes, per_block=3))
-    found = place(snapshot, request(groups=workers(6, slices=[layer])))
-    if rest is None:
-        assert not found.is_feasible
-        return
-    assert found.assignment["workers"][:4] == ("n0", "n1", "n2", "n3")
-    assert set(found.assignment["workers"][4:]) == rest

@@ -1,11 +1,4 @@
-"""Slices of a gang that partly runs: by domain, by index, with a short slice, in several layers.
-
-Each row has a cluster, running pods, and the expected nodes of new pods:
-
-- `running`: running pods, as (node, index) or (node, None);
-- `slices`, `count`: of the request;
-- `expected`: the nodes of the new pods in order, or the kind of reason and its tier.
-"""
+"""Slices of a gang that partly runs: the best placement of new pods, or why there is none."""
 
 from __future__ import annotations
 
@@ -26,12 +19,8 @@ from tests.generator.placement.test_optimum import check
 from topology.model.tree import DomainSpec, TopologyTree, build_tree
 
 Running = list[tuple[str, int | None]]
+"""Running pods, as (node, index) or (node, None)."""
 PAIRS: list[dict[str, Any]] = [{"size": 2, "tier": "rack", "indexed": True}]
-FOURS: list[dict[str, Any]] = [{"size": 4, "tier": "rack", "remainder": "short"}]
-LAYERS: list[dict[str, Any]] = [
-    {"size": 4, "tier": "block", "indexed": True},
-    {"size": 2, "tier": "rack", "indexed": True},
-]
 
 
 def answer(
@@ -48,70 +37,10 @@ def answer(
     return found.assignment["workers"]
 
 
-@pytest.mark.parametrize(
-    ("running", "count", "expected"),
-    [
-        pytest.param(
-            [("n0", None)] * 4 + [("n2", None)],
-            3,
-            ("n2",) * 3,
-            id="new pods complete the short slice",
-        ),
-        pytest.param(
-            [("n0", None)] * 2 + [("n2", None)] * 3,
-            1,
-            ("n2",),
-            id="a slice that can be whole is completed",
-        ),
-        pytest.param(
-            [("n0", None)] * 3,
-            5,
-            (*("n1",) * 4, "n0"),
-            id="two of three slices are completed",
-        ),
-        pytest.param([("n0", None)] * 2, 1, ("n0",), id="a slice stays short beside its pods"),
-        pytest.param(
-            [("n0", None), ("n2", None), ("n4", None)],
-            1,
-            ("stale", "rack"),
-            id="no new pod can complete slices in three racks",
-        ),
-    ],
-)
-def test_it_lets_one_slice_of_old_and_new_pods_be_short(
-    running: Running, count: int, expected: object
-) -> None:
-    assert answer(racks(2, 2, 2), running, count, FOURS) == expected
-
-
-@pytest.mark.parametrize(
-    ("running", "count", "expected"),
-    [
-        pytest.param(
-            [("n0", 0), ("n0", 1), ("n3", 3)], 1, ("n3",), id="a lost pod returns to its slice"
-        ),
-        pytest.param(
-            [("n2", 0), ("n0", 3)], 2, ("n2", "n0"), id="each pod goes to its slice, in index order"
-        ),
-        pytest.param(
-            [("n0", 0), ("n0", 1), ("n2", 2)],
-            3,
-            ("n2", "n2", "n2"),
-            id="further pods begin a new slice beside them",
-        ),
-        pytest.param(
-            [("n0", 0), ("n2", 1)], 2, ("n0", "n0"), id="a split slice that is complete stays split"
-        ),
-        pytest.param(
-            [("n0", None)], 2, ("n0", "n0"), id="pods without a known index are in no slice"
-        ),
-        pytest.param(
-            [("n0", 1), ("n0", 1)], 1, ("n0",), id="two pods with one index are both in its slice"
-        ),
-    ],
-)
-def test_it_keeps_slices_by_index(running: Running, count: int, expected: object) -> None:
-    assert answer(racks(2, 2, 2), running, count, PAIRS) == expected
+def test_it_reports_that_no_new_pod_can_complete_slices_in_three_racks() -> None:
+    fours: list[dict[str, Any]] = [{"size": 4, "tier": "rack", "remainder": "short"}]
+    running: Running = [("n0", None), ("n2", None), ("n4", None)]
+    assert answer(racks(2, 2, 2), running, 1, fours) == ("stale", "rack")
 
 
 def test_it_reports_the_tier_that_running_pods_of_a_slice_violate() -> None:
@@ -123,25 +52,6 @@ def test_it_reports_a_slice_that_no_longer_fits() -> None:
     full: Running = [("n0", 0), *[("n0", index) for index in (2, 3, 4)], ("n1", 5)]
     full += [("n1", index) for index in (6, 7, 8)]
     assert answer(racks(2, 2), full, 1, PAIRS) == ("stale", "rack")
-
-
-@pytest.mark.parametrize(
-    ("running", "count", "expected"),
-    [
-        pytest.param(
-            [("n0", 0), ("n0", 1)], 2, ("n0", "n0"), id="the inner slice in the same block"
-        ),
-        pytest.param([("n0", 0), ("n2", 2)], 2, ("n0", "n2"), id="each inner slice where it runs"),
-        pytest.param(
-            [("n0", 0), ("n0", 1), ("n1", 2), ("n6", 4)],
-            4,
-            ("n0", "n6", "n6", "n6"),
-            id="each outer slice in its block",
-        ),
-    ],
-)
-def test_it_keeps_slices_in_slices_by_index(running: Running, count: int, expected: object) -> None:
-    assert answer(racks(2, 2, 2, 2), running, count, LAYERS) == expected
 
 
 def test_it_finds_nothing_if_a_running_pod_is_outside_all_domains_of_a_slice() -> None:

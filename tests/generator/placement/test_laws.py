@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.answer import Placement, render_placement
-from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+from generator.placement.cluster.nodes import RunningGang, RunningPods
 from generator.placement.cluster.snapshot import (
     Snapshot,
     build_snapshot,
@@ -106,17 +105,3 @@ def test_it_merges_further_pods_into_a_running_gang() -> None:
     grown = with_running(build_snapshot(tree, {}, [one]), more)
     assert same(grown, build_snapshot(tree, {}, [both]))
     assert without_running(grown, "nobody") is grown
-
-
-def test_it_counts_slots_by_every_resource() -> None:
-    nodes: Mapping[str, NodeSpec] = {
-        "n0": NodeSpec("n0", {"gpu": 8, "cpu": 10}, free={"gpu": 5, "cpu": 9}),
-        "n1": NodeSpec("n1", {"gpu": 8}),
-        "out": NodeSpec("out", {"gpu": 8, "cpu": 99}),
-    }
-    snapshot = build_snapshot(tree_of({"n1": (0,), "n0": (0,)}, ("leaf",)), nodes)
-    assert [spec.name for spec in snapshot.specs] == ["n0", "n1", "out"]
-    assert snapshot.count_slots({"gpu": 1, "cpu": 4}, unbounded=9).tolist() == [2, 0, 8]
-    assert snapshot.count_slots({"gpu": 0}, unbounded=9).tolist() == [9, 9, 9]
-    assert snapshot.count_slots({"tpu": 1}, unbounded=9).tolist() == [0, 0, 0]
-    assert snapshot.num_tree_nodes == 2

@@ -121,27 +121,6 @@ def ask(count: int, need: dict[str, Any], has: dict[str, Any], num_nodes: int = 
     return place(cluster(racks(num_nodes), nodes), request(groups=groups, min=1))
 
 
-@pytest.mark.parametrize(
-    ("count", "need", "has", "placed"),
-    [
-        pytest.param(8, {"cpu": "7900m"}, {"cpu": "63850m"}, 8, id="8 of 7900m on 63850m"),
-        pytest.param(8, {"cpu": "7982m"}, {"cpu": "63850m"}, 7, id="6 millicores too many"),
-        pytest.param(8, {"cpu": 8}, {"cpu": "63850m"}, 7, id="whole cores"),
-        pytest.param(8, {"cpu": "8"}, {"cpu": 64}, 8, id="whole cores as a text"),
-        pytest.param(9, {"cpu": "500m"}, {"cpu": "4.2"}, 8, id="halves"),
-        pytest.param(3, {"cpu": "100500u"}, {"cpu": "301500u"}, 2, id="fractions of a millicore"),
-        pytest.param(8, {"memory": "2000Mi"}, {"memory": "16384000Ki"}, 8, id="Mi on Ki"),
-        pytest.param(8, {"memory": "2000Mi"}, {"memory": "16383999Ki"}, 7, id="a Ki too few"),
-        pytest.param(2, {"memory": "1.5Ki"}, {"memory": "3k"}, 1, id="Ki on k"),
-    ],
-)
-def test_as_many_pods_are_placed_as_fit(
-    count: int, need: dict[str, Any], has: dict[str, Any], placed: int
-) -> None:
-    answer = ask(count, need, has)
-    assert sum(node is not None for node in answer.assignment["w"]) == placed
-
-
 def test_the_reason_is_in_the_units_of_the_request() -> None:
     nodes = {"n0": NodeSpec("n0", {"cpu": 63_850})}
     groups = [{"name": "w", "count": 1, "request": {"cpu": "63851m"}}]

@@ -240,14 +240,6 @@ def test_it_fills_many_bins_with_the_largest_and_one_tight_fit() -> None:
     assert fewest_bins(np.array(rooms), range(len(rooms)), 10) == [0, 1, 2, 71]
 
 
-def test_it_spans_less_than_in_sequence() -> None:
-    snapshot = snapshot_of([[[1] * 3, [1] * 5], [[1] * 4]])
-    requests = [gang("first", 6), gang("second", 4), gang("third", 2)]
-    found = place_batch(snapshot, requests)
-    assert found.span == span_of(found.placements) <= found.sequential_span
-    assert found.sequential_span == span_of(place_in_sequence(snapshot, requests))
-
-
 def test_it_places_a_gang_that_an_earlier_gang_displaced() -> None:
     snapshot = snapshot_of([[[2, 2], [1] * 5]], slots=2)
     small, large = gang("small", 2, required="leaf"), gang("large", 2, slots=2, required="leaf")

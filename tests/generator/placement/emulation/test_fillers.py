@@ -41,22 +41,9 @@ def nodes_of(placement: Placement) -> Mapping[str, int]:
     return dict(sorted(Counter(node for row in rows for node in row if node).items()))
 
 
-def test_it_takes_the_rack_that_is_used_most() -> None:
-    snapshot = snapshot_of([2, 2, 2], [0, 0, 4_000, 0, 0, 0])
-    found = place(snapshot, request(groups=gang(2, 4), **RACK))
-    assert nodes_of(found) == {"n2": 1, "n3": 1}
-    assert found.is_proved, "all racks are compared"
-
-
 def test_it_spreads_pods_inside_the_rack() -> None:
     found = place(snapshot_of([3], [0, 0, 0]), request(groups=gang(3, 2), **RACK))
     assert nodes_of(found) == {"n0": 1, "n1": 1, "n2": 1}
-
-
-def test_a_fuller_rack_wins_against_a_few_more_pods() -> None:
-    snapshot = snapshot_of([4, 1], [0, 0, 0, 0, 0])
-    found = place(snapshot, request(groups=gang(10, 1, min=8), **RACK))
-    assert nodes_of(found) == {"n4": 8}, "100 + 80 against 31 + 100"
 
 
 @pytest.mark.parametrize(("sample", "node"), [(0, "n5"), (1, "n0"), (2, "n5")])

@@ -18,12 +18,11 @@ from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.solve import equivalence
 from generator.placement.solve.equivalence import (
     USELESS_CODE,
-    EquivalenceClasses,
     node_codes,
     useful_codes_by_leaf,
 )
 from tests.effort import examples
-from tests.generator.placement.documents import cluster, racks, request, workers
+from tests.generator.placement.documents import racks, request, workers
 
 TREE = racks(4, 3, per_block=2)
 FREE = st.sampled_from([-1, 0, 1, 2, 3, 4, 2**40, 2**40 + 1, 2**61, -(2**61)])
@@ -105,35 +104,6 @@ def test_it_equates_nodes_that_hold_and_leave_the_same(
     assert len(set(node_codes(problem, (2, 2)).tolist())) == 7
 
 
-@pytest.mark.parametrize(
-    ("spec", "same"),
-    [
-        pytest.param({}, {0, 1, 2, 3, 4, 5, 6}, id="nodes that are alike"),
-        pytest.param({"gang": "old"}, {0, 2, 3, 4, 5, 6}, id="a node with running pods of the job"),
-        pytest.param(
-            {"groups": workers(2, node_selector={"zone": ["a"]})},
-            {0, 1, 2, 4, 5, 6},
-            id="a node that a selector excludes",
-        ),
-        pytest.param(
-            {"groups": workers(2, node_preference={"zone": "a"})},
-            {0, 1, 2, 4, 5, 6},
-            id="a node that lacks a preferred label",
-        ),
-    ],
-)
-def test_it_distinguishes_nodes_by_all_that_pods_depend_on(
-    spec: dict[str, object], same: set[int]
-) -> None:
-    nodes = {
-        f"n{index}": NodeSpec(f"n{index}", {"slots": 2 if index == 1 else 1}, labels={"zone": zone})
-        for index, zone in enumerate("aaabaaa")
-    }
-    problem = build_problem(cluster(TREE, nodes, old=["n1"]), request(**spec))
-    codes = node_codes(problem, (2,))
-    assert {index for index in range(7) if codes[index] == codes[0]} == same
-
-
 @given(codes=st.lists(st.integers(-2, 4), min_size=7, max_size=7), most=st.integers(1, 3))
 def test_it_keeps_as_many_equal_nodes_as_a_job_can_use(codes: list[int], most: int) -> None:
     rows = useful_codes_by_leaf(build_levels(TREE, [{}] * 7), np.array(codes), most)
@@ -141,25 +111,6 @@ def test_it_keeps_as_many_equal_nodes_as_a_job_can_use(codes: list[int], most: i
         inside = [code for code in codes[start:stop] if code != USELESS_CODE]
         kept = sorted(code for one in set(inside) for code in [one] * min(inside.count(one), most))
         assert (np.frombuffer(row, dtype=np.int64) + min(*codes, 0)).tolist() == kept
-
-
-def test_it_classifies_units_by_their_contents_in_any_order() -> None:
-    slots = (1, 2, 0, 2, 1, 1, 2, 2, 1, 1, 1, 2)
-    nodes = {
-        f"n{index}": NodeSpec(f"n{index}", {"slots": many}) for index, many in enumerate(slots)
-    }
-    snapshot = build_snapshot(racks(3, 3, 3, 3, per_block=2), nodes)
-    kinds = EquivalenceClasses(build_problem(snapshot, request(groups=workers(1))), (1,))
-    inside = kinds.classes_by_content(1, np.arange(4)).tolist()
-    assert inside == [inside[0]] * 4  # a job of one pod uses no second node of a code
-    assert [kinds.class_of(1, rack) == kinds.class_of(1, 1) for rack in range(4)] == [
-        False,
-        True,
-        False,
-        True,
-    ]
-    assert kinds.classes_by_content(2, np.arange(2)).tolist() != []
-    assert kinds.class_of(0, 0) == kinds.class_of(0, 4) != kinds.class_of(0, 1)
 
 
 def test_it_places_pods_of_two_sizes_beside_an_overcommitted_node() -> None:

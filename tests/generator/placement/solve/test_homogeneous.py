@@ -24,7 +24,6 @@ from tests.generator.placement.referee import Layer, Leaf, Scene
 from tests.generator.placement.scenes import TIERS, document_of, paths, snapshot_of, tree_of
 
 STEPS = 10_000_000
-EVEN_TREE = racks(4, 3, 4, 1, 5, 2, per_block=3)
 
 
 @st.composite
@@ -156,33 +155,3 @@ def test_it_stays_exact_if_costs_exceed_a_machine_word() -> None:
     found = place(build_snapshot(tree, nodes), request(groups=workers(800)))
     assert found.is_proved
     assert found.objective["domains"] == {"core": 1, "spine": 2, "leaf": 5, "node": 20}
-
-
-@pytest.mark.parametrize(
-    ("row", "nodes"),
-    [
-        pytest.param({"count": 1}, [11], id="it places a pod in the tightest rack"),
-        pytest.param({"count": 4}, [0, 1, 2, 3], id="it places pods in the tightest rack"),
-        pytest.param(
-            {"count": 4, "slices": [{"size": 2, "tier": "rack"}]},
-            [0, 1, 2, 3],
-            id="it places slices that share a rack",
-        ),
-        pytest.param(
-            {"count": 6},
-            [11, 12, 13, 14, 15, 16],
-            id="it places pods in the block with the fewest slots left on used racks",
-        ),
-    ],
-)
-def test_it_places_plain_gangs(row: dict[str, object], nodes: list[int]) -> None:
-    found = place(cluster(EVEN_TREE), request(groups=[{"name": "workers", **row}]))
-    assert found.assignment["workers"] == tuple(f"n{node}" for node in nodes)
-
-
-def test_it_prefers_the_rack_with_the_fewest_slots_left_on_used_nodes() -> None:
-    slots = {"n0": 3, "n1": 1, "n2": 2, "n3": 0, "n4": 2, "n5": 2, "n6": 2}
-    nodes = {name: NodeSpec(name, {"slots": many}) for name, many in slots.items()}
-    found = place(build_snapshot(racks(4, 3), nodes), request(groups=workers(4)))
-    assert found.assignment["workers"] == ("n0", "n0", "n0", "n1")
-    assert found.objective["fragmentation"] == {"node": 0, "rack": 2, "block": 8}
