@@ -147,12 +147,13 @@ def _note_unlisted_nodes(tree: TopologyTree, inventory: Inventory | None) -> Non
 
 def _fetch_free_nodes(cluster: ClusterAccess) -> tuple[Inventory, ReservedNodes]:
     from generator.reservations.cluster_view import fetch_reserved_nodes
-    from generator.store.cluster import open_cluster
+    from generator.store.cluster_store import open_cluster
+    from generator.store.kinds import WHOLE_PODS
 
     with open_cluster(cluster, os.environ) as store:
         # Pods first: a pod that uses up a reservation is then subtracted from the nodes as well.
-        reserved = fetch_reserved_nodes(cluster, os.environ, store.read_pods())
-        return store.read_free_nodes(), reserved
+        reserved = fetch_reserved_nodes(cluster, os.environ, store.objects.read(WHOLE_PODS).values)
+        return store.read_inventory() or Inventory((), ()), reserved
 
 
 def build_input_snapshot(

@@ -22,9 +22,9 @@ from generator.observe.listed_tree import name_as_listed, restrict_to_listed
 from generator.observe.observation import Observation, ObservationCache, observe
 from generator.observe.unmatched_nodes import derive_unlisted_members
 from generator.outputs.hypernode import HyperNode, build_hypernode_tree, resolve_selectors
-from generator.store.directory import read_hypernodes
 from generator.store.file_kinds import FileKind, expect_kind
 from generator.store.local_files import read_inventory, read_whole_file
+from generator.store.object_folders import read_hypernodes
 from runtime.clock import utc_now
 from topology.model.claims import expand_claims
 from topology.model.errors import ConfigError, ParseError, list_some, show

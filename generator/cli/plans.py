@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -17,6 +17,7 @@ from generator.cli.observation import LoadedObservation, read_observation
 from generator.cli.output import Table, open_progress, print_document, show_count
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
+from generator.kube.resources import REPORTS
 from generator.objects.outputs import OutputState
 from generator.objects.pods import Gang
 from generator.objects.tree_record import TreeRecord
@@ -38,14 +39,14 @@ from generator.reconcile.desired import (
 )
 from generator.reconcile.folder_outputs import FolderPublisher
 from generator.reconcile.guard import PlanEvidence, PlanVerdict, hash_plan, judge_plan
-from generator.reconcile.kinds import MANAGERS
 from generator.reconcile.outcome import OutputsOutcome
 from generator.reconcile.outputs import Publisher, PublishRequest, build_request, publish_once
 from generator.reconcile.plan import Action, render_action
 from generator.reconcile.writer import ApplyResult, HyperNodeStore, apply_plan
 from generator.store.base import NO_VOLCANO, StoredHyperNodes, StoredRecord
-from generator.store.directory import REPORTS, DirectoryStore, read_hypernodes
+from generator.store.fabric_store import FabricStore, open_folder
 from generator.store.folder_lock import FolderLock
+from generator.store.object_folders import read_hypernodes
 from runtime.clock import utc_now
 from runtime.signals import noting_interruption
 from topology.model.errors import (
@@ -62,40 +63,8 @@ _GOOD_STATES: Final = frozenset({OutputState.WRITTEN, OutputState.PENDING})
 """The states of an output after a command that did its work."""
 
 
-class PlanStore(HyperNodeStore, Protocol):
-    """A store to which a plan is applied."""
-
-    def hold_writes(self, namespace: str) -> AbstractContextManager[None]:
-        """Let no server of this namespace write within the context."""
-        ...
-
-    def read_hypernodes(self) -> StoredHyperNodes:
-        """Return the HyperNodes that exist."""
-        ...
-
-    def take_over(self, hypernode: HyperNode, seen: HyperNode) -> bool:
-        """Replace a HyperNode of another owner, unless it was changed since it was seen."""
-        ...
-
-    def read_record(self) -> StoredRecord:
-        """Return the record of what was decided last."""
-        ...
-
-    def write_record(self, record: TreeRecord) -> object:
-        """Record what was decided, before it is written."""
-        ...
-
-    def approve(self, plan: str) -> object:
-        """Allow the plan of this hash although it is held."""
-        ...
-
-    def consume_approval(self, plan: str) -> object:
-        """Remove the approval of a plan that was applied."""
-        ...
-
-
 @contextmanager
-def open_plan_store(store: Path | None, cluster: ClusterAccess | None) -> Iterator[PlanStore]:
+def open_plan_store(store: Path | None, cluster: ClusterAccess | None) -> Iterator[FabricStore]:
     """Yield the store: the folder or the cluster.
 
     Raises:
@@ -105,11 +74,11 @@ def open_plan_store(store: Path | None, cluster: ClusterAccess | None) -> Iterat
     if (store is None) == (cluster is None):
         raise click.UsageError("give the store to write to: either --store or --kube")
     if cluster is None:
-        yield DirectoryStore(store or Path())
+        yield open_folder(store or Path())
         return
-    from generator.store.command_store import open_command_store
+    from generator.store.cluster_store import open_cluster
 
-    with open_command_store(cluster, os.environ, on_note=partial(click.echo, err=True)) as opened:
+    with open_cluster(cluster, os.environ, on_note=partial(click.echo, err=True)) as opened:
         yield opened
 
 
@@ -126,9 +95,9 @@ def open_publisher(
         yield FolderPublisher(store or Path(), namespace=namespace)
         return
     from generator.reconcile.cluster_outputs import ClusterPublisher
-    from generator.store.output_objects import open_output_objects
+    from generator.store.cluster_store import open_followed_cluster
 
-    with open_output_objects(cluster, os.environ, managers=MANAGERS) as objects:
+    with open_followed_cluster(cluster, os.environ) as objects:
         yield ClusterPublisher(objects, namespace=namespace, clock=time.monotonic)
 
 
@@ -136,7 +105,7 @@ def open_publisher(
 def hold_folder(store: Path | None) -> Iterator[None]:
     """Hold the right to write a folder.
 
-    In a cluster, `PlanStore.hold_writes` does the same.
+    In a cluster, `FabricStore.hold_writes` does the same.
 
     Raises:
         ConfigError: a server or another command writes the folder.
@@ -187,7 +156,7 @@ def add_store_reports(
     The tree has the shape that the Fabric object sets, unless an option overrides it.
     """
     if store is not None and sources.is_empty:
-        sources = sources._replace(reports=store / REPORTS)
+        sources = sources._replace(reports=store / REPORTS.plural)
     tree_spec, problems = parse_tree_spec(fabric)
     # A cluster's Fabric object is read, and reported, with its other inputs.
     unread = () if sources.cluster else problems
@@ -215,7 +184,7 @@ def read_observed(
     if store is None:
         read = read_hypernodes(folder or Path())
         return ObservedHyperNodes(read.hypernodes, read.problems)
-    opened = DirectoryStore(store)
+    opened = open_folder(store)
     read = opened.read_hypernodes()
     stored = opened.read_record()
     problems = (*read.problems, *stored.problems)
@@ -228,7 +197,7 @@ def _fetch_observed(cluster: ClusterAccess) -> ObservedHyperNodes:
     Raises:
         KubeError: the cluster cannot be read.
     """
-    from generator.store.cluster import open_cluster
+    from generator.store.cluster_store import open_cluster
 
     with open_cluster(cluster, os.environ) as store:
         fabric = store.read_fabric()
@@ -237,7 +206,7 @@ def _fetch_observed(cluster: ClusterAccess) -> ObservedHyperNodes:
         except KubeNotFound as error:
             if parse_tree_spec(fabric)[0].has_hypernodes:
                 raise KubeNotFound(NO_VOLCANO) from error
-            read = StoredHyperNodes((), (), 0, is_missing=True)  # a cluster without Volcano
+            read = StoredHyperNodes(is_missing=True)  # a cluster without Volcano
         problems, stored = [*read.problems], StoredRecord()
         gangs: tuple[Gang, ...] = ()
         try:
@@ -379,14 +348,14 @@ def build_plan_table(plan: Plan) -> Table:
     return Table(("action", "hypernode", "tier", "reason"), rows, total, "nothing to change")
 
 
-def hold_writes(plan: Plan, store: PlanStore, namespace: str) -> AbstractContextManager[None]:
+def hold_writes(plan: Plan, store: FabricStore, namespace: str) -> AbstractContextManager[None]:
     """Let no server write within the context; without anything to write, do nothing."""
     return store.hold_writes(namespace) if plan.actions or _is_new(plan) else nullcontext()
 
 
 def write_plan(
     plan: Plan,
-    store: PlanStore,
+    store: FabricStore,
     output: str,
     *,
     observed: ObservedHyperNodes,
@@ -433,7 +402,7 @@ def write_plan(
     return result
 
 
-def _check_unchanged(plan: Plan, observed: ObservedHyperNodes, store: PlanStore) -> None:
+def _check_unchanged(plan: Plan, observed: ObservedHyperNodes, store: FabricStore) -> None:
     """Refuse a plan that follows from an outdated decision, or from outdated HyperNodes.
 
     Raises:
@@ -455,7 +424,7 @@ def _is_new(plan: Plan) -> bool:
     return not plan.decision.is_restoration and bool(plan.actions or plan.is_adoptable)
 
 
-def _write_record(plan: Plan, store: PlanStore) -> None:
+def _write_record(plan: Plan, store: FabricStore) -> None:
     """Record a decision that is new; what a person approved does not count in the budget."""
     if _is_new(plan):
         is_charged = plan.verdict.is_allowed

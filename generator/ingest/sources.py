@@ -28,7 +28,6 @@ from generator.objects.inventory import Inventory
 from generator.objects.plane_config import PlaneChoice, read_planes
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, parse_tree_spec
 from generator.store.base import StoredReports
-from generator.store.directory import read_reports
 from generator.store.file_kinds import FileKind, expect_kind, explain_kind
 from generator.store.local_files import (
     MAX_SWEEP_BYTES,
@@ -36,6 +35,7 @@ from generator.store.local_files import (
     read_regular_file,
     read_whole_file,
 )
+from generator.store.object_folders import read_reports
 from generator.store.reporter_names import name_reports_as_listed
 from runtime.clock import utc_now
 from runtime.progress import NO_PROGRESS, Progress, track
@@ -140,7 +140,7 @@ def read_inputs(
             reports=stored.reports,
             unknown_subnets=report_claims.unknown_subnets,
             findings=(
-                *derive_refused_report_findings(stored.problems, stored.refused_files),
+                *derive_refused_report_findings(stored.refused),
                 *report_claims.findings,
             ),
             doubts=report_claims.doubts,
@@ -183,12 +183,12 @@ def _read_store(sources: Sources, now: datetime, progress: Progress) -> _StoreCo
         reports = name_reports_as_listed(reports, inventory) if reports else None
         problems = sources.tree_spec_problems
         return _StoreContents(inventory, reports, sources.tree_spec, problems, named)
-    from generator.store.cluster import open_cluster  # noqa: PLC0415 - heavy and rarely needed
+    from generator.store.cluster_store import open_cluster  # noqa: PLC0415 - heavy and rarely needed
 
     progress.show("reading the cluster")
     with open_cluster(sources.cluster, os.environ) as store:
         inventory = read_inventory(sources.nodes) or store.read_nodes()
-        if not inventory.nodes:
+        if inventory is None or not inventory.nodes:
             raise ConfigError("the cluster has no usable node")
         document = store.read_fabric()
         tree_spec, problems = parse_tree_spec(document)
@@ -211,7 +211,7 @@ def read_nodes(sources: Sources) -> Inventory:
     """
     inventory = read_inventory(sources.nodes)
     if inventory is None and sources.cluster is not None:
-        from generator.store.cluster import open_cluster  # noqa: PLC0415 - heavy and rarely needed
+        from generator.store.cluster_store import open_cluster  # noqa: PLC0415 - heavy and rarely needed
 
         with open_cluster(sources.cluster, os.environ) as store:
             inventory = store.read_nodes()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 from typing import Final
 
 from topology.model.errors import ParseError, ReportError, list_some, show
 from topology.model.facts import Finding, FindingKind, Severity
-from topology.reports.neighbor_report import REPORT_KIND
 from topology.reports.sweep_parts import IncompleteSweep
 
 _FILE_SUFFIX: Final = re.compile(r"\.(?:ya?ml|json)(?:\.gz)?\Z")
@@ -41,22 +40,14 @@ class RefusedSweeps:
         return [_build_finding(node, _explain(node, by_node[node])) for node in sorted(by_node)]
 
 
-def derive_refused_report_findings(
-    problems: Iterable[ParseError], files: Iterable[ParseError] = ()
-) -> list[Finding]:
+def derive_refused_report_findings(refused: Mapping[str, ParseError]) -> list[Finding]:
     """Return a finding per node with objects that cannot be used.
 
     Args:
-        problems: of the store. Only those that name an object of the API server count.
-        files: the problems with files of reports, which are named after the node.
+        refused: by the name of the object, or of its file, which is named after the node.
     """
     by_node: dict[str, tuple[str, str]] = {}
-    for problem in problems:
-        kind, _, name = problem.source.partition(" ")
-        if kind == REPORT_KIND and name:
-            by_node.setdefault(name.partition(".sweep.")[0], (name, problem.problem))
-    for problem in files:
-        name = problem.source.rpartition("/")[2]
+    for name, problem in refused.items():
         node = _FILE_SUFFIX.sub("", name).partition(".sweep.")[0]
         by_node.setdefault(node, (name, problem.problem))
     return [

@@ -5,11 +5,12 @@
     credentials   loads a kubeconfig file or a pod's token
     transport     sends one request, or opens one watch stream
     resources     the kinds of objects and their paths
-    cache         the parsed objects of one kind, and their changes
+    listing       the objects of one kind, as values
+    cache         the parsed objects of one kind: what was watched, and our own writes
     quota         how much memory the objects of a kind may take, by sender
     paged_list    lists all objects of one kind, page by page, into a cache
     reflector     keeps a cache current: a list, then a watch
-    ownership     says whether a server-side apply would change an object
+    ownership     which part of an object is ours, and whether an apply would change it
     applier       writes objects by server-side apply, with retries and a write limit
     lease         the record in a Lease object
     elector       leader election with a Lease

@@ -60,7 +60,6 @@ class Applier:
         *,
         bucket: TokenBucket,
         pace: WaitContext,
-        field_manager: str = FIELD_MANAGER,
         retry_policy: RetryPolicy = RetryPolicy(),
         fence: Fence = never_fenced,
     ) -> None:
@@ -70,14 +69,12 @@ class Applier:
             transport: to the API server.
             bucket: limits the rate of writes.
             pace: how to wait, and the stop request.
-            field_manager: the name under which fields are owned.
             retry_policy: how often and how long to try a write.
             fence: called before each attempt; limits the timeout of the attempt.
         """
         self._transport = transport
         self._bucket = bucket
         self._pace = pace
-        self._manager = field_manager
         self._retry_policy = retry_policy
         self._fence = fence
 
@@ -89,6 +86,7 @@ class Applier:
         *,
         subresource: str = "",
         is_ours: bool = False,
+        manager: str = FIELD_MANAGER,
     ) -> Mapping[str, Any]:
         """Apply the desired fields and return the object; the observed object if nothing changes.
 
@@ -99,6 +97,7 @@ class Applier:
             subresource: such as `status`.
             is_ours: take over fields of other managers, because the object is ours. The write is
                 a conflict if the object was replaced or changed since it was observed.
+            manager: the name under which the fields are owned.
 
         Raises:
             KubeConflict: a field belongs to another manager, and the message names both; or the
@@ -106,14 +105,20 @@ class Applier:
             KubeError: the server refused the request, or did not answer in time.
         """
         known = {} if observed is None else observed
-        if is_applied(desired, known, field_manager=self._manager, subresource=subresource):
+        if is_applied(desired, known, field_manager=manager, subresource=subresource):
             return known
         metadata = known.get("metadata", {})
         uid = metadata.get("uid")
         keys = _IDENTITY if is_ours else _IDENTITY[:1]
         seen = {key: metadata[key] for key in keys if key in metadata}
-        request = self._patch(
-            resource, desired, observed=seen, subresource=subresource, is_forced=is_ours
+        metadata = {**desired["metadata"], **seen}
+        path = resource.path(metadata["name"], namespace=metadata.get("namespace", ""))
+        request = KubeRequest(
+            "PATCH",
+            f"{path}/{subresource}" if subresource else path,
+            (("fieldManager", manager), ("force", "true" if is_ours else "false")),
+            {**desired, "metadata": metadata},
+            APPLY,
         )
         try:
             return decode_object(str(request), self._send_with_retry(request))
@@ -129,28 +134,9 @@ class Applier:
             KubeConflict: the name exists, possibly from an earlier attempt without an answer.
             KubeError: the server refused the request, or did not answer in time.
         """
-        query = (("fieldManager", self._manager),)
+        query = (("fieldManager", FIELD_MANAGER),)
         request = KubeRequest("POST", resource.path(), query, document)
         return decode_object(str(request), self._send_with_retry(request))
-
-    def _patch(
-        self,
-        resource: Resource,
-        desired: Mapping[str, Any],
-        *,
-        observed: Mapping[str, str],
-        subresource: str,
-        is_forced: bool,
-    ) -> KubeRequest:
-        metadata = {**desired["metadata"], **observed}
-        path = resource.path(metadata["name"], namespace=metadata.get("namespace", ""))
-        return KubeRequest(
-            "PATCH",
-            f"{path}/{subresource}" if subresource else path,
-            (("fieldManager", self._manager), ("force", "true" if is_forced else "false")),
-            {**desired, "metadata": metadata},
-            APPLY,
-        )
 
     def delete(self, resource: Resource, observed: Mapping[str, Any]) -> bool:
         """Delete exactly the observed version of an object; return whether it still existed.
@@ -176,7 +162,7 @@ class Applier:
             KubeConflict: the change names a version, and the object now has another version.
             KubeError: the server refused the request, or did not answer in time.
         """
-        query = (("fieldManager", self._manager),)
+        query = (("fieldManager", FIELD_MANAGER),)
         request = KubeRequest("PATCH", resource.path(name), query, change, MERGE)
         return decode_object(str(request), self._send_with_retry(request))
 

@@ -1,16 +1,20 @@
-"""The known objects of one kind: values by name, and the changes of each event.
+"""The known objects of one kind: what a list and a watch report, and what we wrote ourselves.
 
 Only the parsed values are kept. An object that the parser refuses becomes a problem and affects no
 other object. If an earlier version of it was good, that value is dropped.
+
+A round that planned from objects before its own writes would write again, and in an order for an
+outdated state. So the answer to a write is stored at once, and what the watch then reports of an
+earlier version is ignored. Versions grow: Kubernetes 1.35 promises that they can be compared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from enum import StrEnum
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from generator.kube.listing import Listing, StoredObject
 from generator.kube.quota import Quota, QuotaLedger
 from topology.model.errors import ConfigError, KubeUnavailable, ParseError, ReportError, show
 
@@ -19,28 +23,13 @@ Parse = Callable[[Mapping[str, Any]], Value]
 """Makes a value of a decoded object; refuses it by ConfigError, ParseError or ReportError."""
 
 
-class ChangeKind(StrEnum):
-    """What happened to an object."""
-
-    ADDED = "added"
-    MODIFIED = "modified"
-    DELETED = "deleted"
-
-
-class ObjectChange(NamedTuple, Generic[Value]):
-    """An object was added, modified or deleted."""
-
-    kind: ChangeKind
-    name: str
-    """`NAMESPACE/NAME`, or the name alone for a cluster-scoped object."""
-    value: Value
-    """The new value; for a deleted object the last one."""
-
-
 class _CacheEntry(NamedTuple, Generic[Value]):
     version: str
+    uid: str
     value: Value | None
     problem: ParseError | None
+    is_own: bool = False
+    """Whether it is the answer to a write of ours, which the watch has not reported yet."""
 
 
 class _EntryQuota(Generic[Value]):
@@ -57,27 +46,24 @@ class _EntryQuota(Generic[Value]):
         """Return whether the value of an object was dropped, and would fit now."""
         return name in self.refused and self.ledger.keeps(name)
 
-    def enforce(
-        self, entries: dict[str, _CacheEntry[Value]], name: str
-    ) -> dict[str, _CacheEntry[Value] | None]:
-        """Drop the values above the quota after an entry changed; return them as they were."""
+    def enforce(self, entries: dict[str, _CacheEntry[Value]], name: str) -> bool:
+        """Drop the values above the quota after an entry changed; return whether others went."""
         entry = entries.get(name)
         self.refused.discard(name)
-        lost: dict[str, _CacheEntry[Value] | None] = {}
+        has_dropped_others = False
         for dropped in self.ledger.record(name, None if entry is None else entry.value):
             known = entries.get(dropped)
             if known is None or known.value is None:
                 continue
-            if dropped != name:
-                lost[dropped] = known
+            has_dropped_others |= dropped != name
             problem = ParseError(self.ledger.explain(dropped), source=show(dropped, 400))
             entries[dropped] = known._replace(value=None, problem=problem)
             self.refused.add(dropped)
-        return lost
+        return has_dropped_others
 
 
 class Cache(Generic[Value]):
-    """Objects of one kind by name. One thread writes, any thread reads."""
+    """Objects of one kind by name; any thread may use it, and one thread lists and watches."""
 
     def __init__(self, parse: Parse[Value], quota: Quota[Value] | None = None) -> None:
         """Start empty, which means that the objects are not known yet.
@@ -90,29 +76,24 @@ class Cache(Generic[Value]):
         self._quota = None if quota is None else _EntryQuota(quota)
         self._lock = Lock()
         self._entries: dict[str, _CacheEntry[Value]] = {}
-        self._values: tuple[Value, ...] | None = None
+        self._deleted: dict[str, int] = {}
+        """By name of an object that we deleted: its last version, until the watch reports it."""
+        self._latest = 0
+        """The version up to which list and watch have reported every change."""
+        self._listing: Listing[Value] | None = None
+
+    @property
+    def listing(self) -> Listing[Value]:
+        """The known objects; the identical value if none changed. Cost: O(n) after a change."""
+        with self._lock:
+            if self._listing is None:
+                self._listing = _build_listing(self._entries)
+            return self._listing
 
     @property
     def values(self) -> tuple[Value, ...]:
-        """The known values, sorted by name. Cost: O(n) after a change."""
-        with self._lock:
-            if self._values is None:
-                values = (self._entries[name].value for name in sorted(self._entries))
-                self._values = tuple(value for value in values if value is not None)
-            return self._values
-
-    @property
-    def problems(self) -> tuple[ParseError, ...]:
-        """One problem for each refused object, sorted by name."""
-        with self._lock:
-            problems = (self._entries[name].problem for name in sorted(self._entries))
-            return tuple(problem for problem in problems if problem is not None)
-
-    def version_of(self, name: str) -> str:
-        """Return the known version of an object; empty if the object is not known."""
-        with self._lock:
-            entry = self._entries.get(name)
-            return "" if entry is None else entry.version
+        """The known values, sorted by name."""
+        return self.listing.values
 
     @property
     def has_room(self) -> bool:
@@ -123,13 +104,19 @@ class Cache(Generic[Value]):
                 map(entry_quota.ledger.keeps, entry_quota.refused)
             )
 
-    def replace(self, objects: Iterable[Mapping[str, Any]]) -> list[ObjectChange[Value]]:
-        """Replace all objects by a complete list, and return the changes.
+    def replace(
+        self, objects: Iterable[Mapping[str, Any]], find_version: Callable[[], str]
+    ) -> bool:
+        """Replace all objects by a complete list; return whether a value changed.
 
-        Objects that are not in the list count as deleted. If the iterable raises, nothing changes.
-        Objects of a known version are not parsed again, unless their dropped value would fit now.
-        The sizes of the last list count until an object is read, so a second list of the same
-        objects decides by all of them from the start.
+        Objects that are not in the list count as deleted, unless we wrote them after it. If the
+        iterable raises, nothing changes. Objects of a known version are not parsed again, unless
+        their dropped value would fit now. The sizes of the last list count until an object is read,
+        so a second list of the same objects decides by all of them from the start.
+
+        Args:
+            objects: the list.
+            find_version: returns the version of the list, once it was iterated.
         """
         entry_quota = None if self._quota is None else _EntryQuota(self._quota.quota, self._quota)
         fresh: dict[str, _CacheEntry[Value]] = {}
@@ -146,51 +133,137 @@ class Cache(Generic[Value]):
             elif entry_quota is not None and name in entry_quota.refused:
                 fresh[name] = known
                 continue
-            fresh[name] = known
+            fresh[name] = known._replace(is_own=False)
             if entry_quota is not None:
                 entry_quota.enforce(fresh, name)
-        if entry_quota is not None:
-            for gone in entry_quota.ledger.sizes.keys() - fresh.keys():
-                entry_quota.enforce(fresh, gone)
-        changes = [
-            change
-            for name in sorted({*self._entries, *fresh})
-            if (change := _compare_entries(name, self._entries.get(name), fresh.get(name)))
-            is not None
-        ]
         with self._lock:
-            self._entries, self._values, self._quota = fresh, None, entry_quota
-        return changes
+            self._latest = _parse_version(find_version())
+            self._keep_own_writes(fresh)
+            if entry_quota is not None:
+                for gone in entry_quota.ledger.sizes.keys() - fresh.keys():
+                    entry_quota.enforce(fresh, gone)
+            before, self._entries, self._quota = self._entries, fresh, entry_quota
+            self._listing = None
+        return any(
+            _value_of(before.get(name)) != _value_of(fresh.get(name))
+            for name in before.keys() | fresh.keys()
+        )
 
-    def put(self, document: Mapping[str, Any]) -> list[ObjectChange[Value]]:
-        """Store an added or modified object, and return the change."""
+    def _keep_own_writes(self, fresh: dict[str, _CacheEntry[Value]]) -> None:
+        """Put the writes that were made after a list into it."""
+        fresh |= {
+            name: entry
+            for name, entry in self._entries.items()
+            if entry.is_own and _version_of(entry) > self._latest
+        }
+        for name, version in tuple(self._deleted.items()):
+            if name in fresh and _version_of(fresh[name]) <= version:
+                del fresh[name]
+            elif name in fresh or self._latest > version:
+                del self._deleted[name]
+
+    def put(self, document: Mapping[str, Any]) -> bool:
+        """Store an object that the watch reports, unless we wrote or deleted a later version.
+
+        Returns whether a value changed.
+        """
         name, version = _parse_identity(document)
-        return self._set_entry(name, self._parse_entry(document, name, version))
-
-    def remove(self, document: Mapping[str, Any]) -> list[ObjectChange[Value]]:
-        """Remove a deleted object, and return the change."""
-        return self._set_entry(_parse_identity(document)[0], None)
-
-    def _set_entry(self, name: str, new: _CacheEntry[Value] | None) -> list[ObjectChange[Value]]:
+        entry = self._parse_entry(document, name, version)
         with self._lock:
-            old = self._entries.pop(name, None)
-            if new is not None:
-                self._entries[name] = new
-            before = {name: old}
-            if self._quota is not None:
-                before |= self._quota.enforce(self._entries, name)
-            self._values = None
-            after = {changed: self._entries.get(changed) for changed in before}
-        changes = (_compare_entries(one, before[one], after[one]) for one in sorted(before))
-        return [change for change in changes if change is not None]
+            self._latest = number = _parse_version(version)
+            known = self._entries.get(name)
+            is_outdated = known is not None and known.is_own and number < _version_of(known)
+            if is_outdated or number <= self._deleted.get(name, -1):
+                return False
+            self._deleted.pop(name, None)
+            return self._set_entry(name, entry)
+
+    def remove(self, document: Mapping[str, Any]) -> bool:
+        """Remove an object whose deletion the watch reports; return whether a value changed."""
+        name, version = _parse_identity(document)
+        with self._lock:
+            self._latest = number = _parse_version(version)
+            self._deleted.pop(name, None)
+            known = self._entries.get(name)
+            if known is not None and known.is_own and number < _version_of(known):
+                return False  # we have created it again since
+            return self._set_entry(name, None)
+
+    def advance(self, version: str) -> None:
+        """Record that the watch has reported all changes up to a version."""
+        with self._lock:
+            self._latest = _parse_version(version)
+
+    def record(self, document: Mapping[str, Any]) -> bool:
+        """Store the answer to a write of ours, unless the watch knows as much already.
+
+        Returns whether a value changed.
+        """
+        name, version = _parse_identity(document)
+        entry = self._parse_entry(document, name, version)._replace(is_own=True)
+        with self._lock:
+            number = _parse_version(version)
+            if number <= max(self._latest, _version_of(self._entries.get(name))):
+                return False
+            self._deleted.pop(name, None)
+            return self._set_entry(name, entry)
+
+    def forget(self, name: str, version: str = "") -> bool:
+        """Remove an object that we deleted; return whether a value changed.
+
+        Args:
+            name: as in the listing.
+            version: the last version of the object; empty: the known one.
+        """
+        with self._lock:
+            known = _version_of(self._entries.get(name))
+            last = _parse_version(version) or known
+            if known > last:
+                return False  # it was created again
+            self._deleted[name] = last
+            return self._set_entry(name, None)
+
+    def merge(self, objects: Iterable[Mapping[str, Any]], find_version: Callable[[], str]) -> None:
+        """Add what a list knows and the watch has not reported yet; arguments as of `replace`."""
+        documents = {_parse_identity(document)[0]: document for document in objects}
+        version = find_version()
+        if _parse_version(version) <= self._latest:
+            return
+        for document in documents.values():
+            self.record(document)
+        for name in [name for name in self._entries if name not in documents]:
+            self.forget(name, version)
+
+    def _set_entry(self, name: str, new: _CacheEntry[Value] | None) -> bool:
+        """Replace an entry while the lock is held; return whether a value changed."""
+        old = self._entries.pop(name, None)
+        if new is not None:
+            self._entries[name] = new
+        has_dropped_others = self._quota is not None and self._quota.enforce(self._entries, name)
+        is_changed = has_dropped_others or _value_of(old) != _value_of(self._entries.get(name))
+        self._listing = None
+        return is_changed
 
     def _parse_entry(
         self, document: Mapping[str, Any], name: str, version: str
     ) -> _CacheEntry[Value]:
+        uid = str(document["metadata"].get("uid", ""))
         try:
-            return _CacheEntry(version, self._parse(document), None)
+            return _CacheEntry(version, uid, self._parse(document), None)
         except (ConfigError, ParseError, ReportError) as error:
-            return _CacheEntry(version, None, ParseError(str(error), source=show(name, 400)))
+            return _CacheEntry(version, uid, None, ParseError(str(error), source=show(name, 400)))
+
+
+def _build_listing(entries: Mapping[str, _CacheEntry[Value]]) -> Listing[Value]:
+    objects: list[StoredObject[Value]] = []
+    refused: dict[str, ParseError] = {}
+    for name in sorted(entries):
+        version, uid, value, problem, _ = entries[name]
+        if value is not None:
+            objects.append(StoredObject(name, value, version, uid))
+        if problem is not None:
+            refused[name] = problem
+    return Listing(tuple(objects), refused, num_objects=len(entries))
 
 
 def _parse_identity(document: Mapping[str, Any]) -> tuple[str, str]:
@@ -209,14 +282,13 @@ def _parse_identity(document: Mapping[str, Any]) -> tuple[str, str]:
     return (f"{namespace}/{name}" if namespace else name), version
 
 
-def _compare_entries(
-    name: str, old: _CacheEntry[Value] | None, new: _CacheEntry[Value] | None
-) -> ObjectChange[Value] | None:
-    """Return the change of the value between two entries, or None if the value is the same."""
-    before = None if old is None else old.value
-    after = None if new is None else new.value
-    if before == after:
-        return None
-    if after is None:
-        return None if before is None else ObjectChange(ChangeKind.DELETED, name, before)
-    return ObjectChange(ChangeKind.ADDED if before is None else ChangeKind.MODIFIED, name, after)
+def _parse_version(version: str) -> int:
+    return int(version) if version.isdecimal() else 0
+
+
+def _version_of(entry: _CacheEntry[Value] | None) -> int:
+    return 0 if entry is None else _parse_version(entry.version)
+
+
+def _value_of(entry: _CacheEntry[Value] | None) -> Value | None:
+    return None if entry is None else entry.value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
-from generator.kube.cache import Cache, ObjectChange
+from generator.kube.cache import Cache
 from generator.kube.resources import Resource
 from generator.kube.transport import KubeRequest, Transport, decode_object
 from topology.model.errors import KubeExpired, KubeNotFound, KubeUnavailable
@@ -33,8 +33,8 @@ def list_into_cache(
     resource: Resource,
     *,
     paging: Paging = DEFAULT_PAGING,
-) -> tuple[str, list[ObjectChange[Value]]]:
-    """List all objects into the cache; return the version of the list and the changes.
+) -> tuple[str, bool]:
+    """List all objects into the cache; return the list's version, and whether a value changed.
 
     At most one page is in memory besides the values. If the version of the pages expires, all
     objects are listed in one request, which is expensive but cannot expire. If the quota refused
@@ -56,20 +56,21 @@ def list_into_cache(
 
 def _list_with_quota(
     cache: Cache[Value], transport: Transport, resource: Resource, paging: Paging
-) -> tuple[str, list[ObjectChange[Value]]]:
-    version, changes = _list_pages(cache, transport, resource, paging)
+) -> tuple[str, bool]:
+    version, is_changed = _list_pages(cache, transport, resource, paging)
     if cache.has_room:
-        version, more = _list_pages(cache, transport, resource, paging)
-        changes += more
-    return version, changes
+        version, is_more = _list_pages(cache, transport, resource, paging)
+        is_changed |= is_more
+    return version, is_changed
 
 
 def _list_pages(
     cache: Cache[Value], transport: Transport, resource: Resource, paging: Paging
-) -> tuple[str, list[ObjectChange[Value]]]:
+) -> tuple[str, bool]:
     versions: list[str] = []
-    changes = cache.replace(fetch_objects(transport, resource, versions, paging))
-    return versions[-1], changes
+    objects = fetch_objects(transport, resource, versions, paging)
+    is_changed = cache.replace(objects, lambda: versions[-1])
+    return versions[-1], is_changed
 
 
 def fetch_objects(

@@ -2,10 +2,10 @@
 
 The watch starts at the version of the list, never without a version, and is renewed every few
 minutes from the version of the last event or bookmark. If the version is too old (410), the objects
-are listed again, and the differences are reported like watched changes, including deletions. They
-are also listed again, at the end of a watch, if there is room for values that the quota dropped.
-After a failure the reflector waits with full jitter, at least as long as the server asks; until
-then the last state is used.
+are listed again, and differences count as changes, including deletions. They are also listed again,
+at the end of a watch, if there is room for values that the quota dropped. After a failure the
+reflector waits with full jitter, at least as long as the server asks; until then the last state is
+used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
-from generator.kube.cache import Cache, ObjectChange, Parse
+from generator.kube.cache import Cache, Parse
 from generator.kube.paged_list import DEFAULT_PAGING, Paging, list_into_cache
 from generator.kube.quota import Quota
 from generator.kube.resources import Resource
@@ -58,7 +58,7 @@ class Reflector(Generic[Value]):
         resource: Resource,
         *,
         parse: Parse[Value],
-        on_change: Callable[[list[ObjectChange[Value]]], None],
+        on_change: Callable[[], None],
         pace: WaitContext,
         config: ReflectorConfig = ReflectorConfig(),
     ) -> None:
@@ -68,9 +68,8 @@ class Reflector(Generic[Value]):
             transport: to the API server.
             resource: the kind to follow, in all namespaces.
             parse: returns the value to keep of each object.
-            on_change: called in the reflector's thread; must not raise. The first list is also a
-                change, even if it is empty: it means that there are no objects. So is the news that
-                the server does not serve the kind.
+            on_change: called in the reflector's thread after the first list (even if it is empty),
+                after each change, and if the server does not serve the kind; must not raise.
             pace: how to wait, and the stop request.
             config: the settings of lists and watches.
         """
@@ -95,11 +94,6 @@ class Reflector(Generic[Value]):
         self._logged_problem = ""
         """The last logged failure; empty after a success."""
         self._refusals = RefusalStreak()
-
-    @property
-    def version(self) -> str:
-        """The version from which the next watch starts; empty if a list comes first."""
-        return self._version
 
     def run(self) -> None:
         """Follow the objects until a stop is requested."""
@@ -131,7 +125,7 @@ class Reflector(Generic[Value]):
         was_missing = self.is_missing
         self.is_missing = isinstance(error, KubeNotFound) and not self.is_synced
         if self.is_missing and not was_missing:
-            self._on_change([])
+            self._on_change()
         self._pace.stop.wait(
             self._settings.backoff.delay_s(
                 self._failures, self._pace.uniform, asked_s=error.retry_after_s
@@ -139,14 +133,14 @@ class Reflector(Generic[Value]):
         )
 
     def _list_objects(self) -> None:
-        version, changes = list_into_cache(
+        version, is_changed = list_into_cache(
             self.cache, self._transport, self._resource, paging=self._settings.paging
         )
         is_first = not self.is_synced
         self._version, self.is_synced, self.is_missing = version, True, False
         self.num_lists += 1
-        if changes or is_first:
-            self._on_change(changes)
+        if is_changed or is_first:
+            self._on_change()
 
     def _watch_objects(self) -> None:
         settings = self._settings
@@ -182,16 +176,17 @@ class Reflector(Generic[Value]):
         kind, document = _parse_event(line, what)
         match kind:
             case "ADDED" | "MODIFIED":
-                changes = self.cache.put(document)
+                is_changed = self.cache.put(document)
             case "DELETED":
-                changes = self.cache.remove(document)
+                is_changed = self.cache.remove(document)
             case "BOOKMARK":
-                changes = []
+                self.cache.advance(document["metadata"]["resourceVersion"])
+                is_changed = False
             case _:
                 raise KubeExpired(f"{what}: an event of an unknown kind")
         self._version = str(document["metadata"]["resourceVersion"])
-        if changes:
-            self._on_change(changes)
+        if is_changed:
+            self._on_change()
 
     def _record_success(self) -> None:
         self._failures, self._logged_problem = 0, ""

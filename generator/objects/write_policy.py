@@ -17,7 +17,6 @@ from generator.objects.fabric import ChangeBudget
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.validation import describe_validation
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
-from topology.reports.neighbor_report import API_VERSION
 
 APPROVED_PLAN_ANNOTATION: Final = "toponaut.io/approved-plan"
 """Annotation: the hash of the held plan that is approved."""
@@ -120,31 +119,6 @@ def check_approval(document: Mapping[str, Any] | None, plan: str) -> None:
             f"plan {approved} is approved already, and no server holds plan {plan}. toponaut apply "
             "carries out the approved plan, or removes its approval if it is not held"
         )
-
-
-def with_approval(document: Mapping[str, Any] | None, approved: str) -> dict[str, Any]:
-    """Return the Fabric object with a plan approved; all other fields stay.
-
-    Raises:
-        ConfigError: `approved` is not a plan hash.
-    """
-    metadata = {"name": FABRIC_NAME} | dict(mapping_at(document, "metadata"))
-    metadata["annotations"] = dict(mapping_at(metadata, "annotations")) | {
-        APPROVED_PLAN_ANNOTATION: _check_hash(approved)
-    }
-    head = {"apiVersion": API_VERSION, "kind": FABRIC_KIND}
-    return head | dict(document or {}) | {"metadata": metadata}
-
-
-def without_approval(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the Fabric object without its approval: an approval is for one time."""
-    metadata = dict(mapping_at(document, "metadata"))
-    annotations = dict(mapping_at(metadata, "annotations"))
-    annotations.pop(APPROVED_PLAN_ANNOTATION, None)
-    metadata.pop("annotations", None)
-    return dict(document) | {
-        "metadata": metadata | ({"annotations": annotations} if annotations else {})
-    }
 
 
 def _parse_budget(raw_spec: object) -> tuple[ChangeBudget, str]:

@@ -10,15 +10,16 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from generator.kube.listing import StoredObject
 from generator.kube.resources import NODES, Resource
 from generator.objects.document import mapping_at
 from generator.reconcile.kinds import (
     KAI_POD_GROUPS,
     KAI_TOPOLOGIES,
     KUEUE_TOPOLOGIES,
-    NAMESPACED,
-    OLDER_VERSIONS,
     RESOURCE_FLAVORS,
+    OwnedParts,
+    build_kind,
 )
 from generator.reconcile.object_plan import (
     KindPlan,
@@ -37,7 +38,8 @@ from generator.reconcile.rendered import (
     list_tier_keys,
     render_outputs,
 )
-from generator.store.output_objects import OutputObjects
+from generator.store.cluster_store import ClusterStore
+from generator.store.kinds import Kind
 from topology.model.errors import (
     KubeConflict,
     KubeError,
@@ -70,7 +72,7 @@ REPLACEABLE: Final = frozenset(_USERS)
 """The kinds whose objects are deleted and created again where they cannot change."""
 
 
-def require_unused(objects: OutputObjects, resource: Resource, name: str) -> None:
+def require_unused(objects: ClusterStore, resource: Resource, name: str) -> None:
     """Refuse to replace an object that others name.
 
     Raises:
@@ -78,8 +80,7 @@ def require_unused(objects: OutputObjects, resource: Resource, name: str) -> Non
         KubeError: they cannot be listed.
     """
     user = _USERS[resource]
-    versions = OLDER_VERSIONS.get(user.resource, ())
-    for found in objects.list_once(user.resource, versions):
+    for found in objects.list_once(build_kind(user.resource)):
         if user.find_name(mapping_at(found, "spec")) == name:
             shown = show(str(mapping_at(found, "metadata").get("name", "")), 253)
             raise KubeInUse(
@@ -110,7 +111,7 @@ class ClusterPublisher:
     """Keeps the outputs of a cluster up to date. Not thread-safe."""
 
     def __init__(
-        self, objects: OutputObjects, *, namespace: str, clock: Callable[[], float]
+        self, objects: ClusterStore, *, namespace: str, clock: Callable[[], float]
     ) -> None:
         """Send no request yet.
 
@@ -122,6 +123,7 @@ class ClusterPublisher:
         self._objects = objects
         self._namespace = namespace
         self._clock = clock
+        self._kinds: dict[Resource, Kind[OwnedParts]] = {}
         self._rendered: tuple[object, tuple[RenderedOutput, ...]] | None = None
         self._limits = BlockedWrites()
         self._planned: set[WriteKey] = set()
@@ -168,9 +170,8 @@ class ClusterPublisher:
             rendered.type, problem=rendered.problem, is_known=rendered.is_decided
         )
         for objects in rendered.sets:
-            localized = objects._replace(resource=self._localize(objects.resource))
             try:
-                plan = self._plan(localized, request)
+                plan = self._plan(objects, request)
             except KubeNotFound as error:
                 return outcome._replace(problem=str(error), is_served=False)
             except KubeError as error:
@@ -179,12 +180,13 @@ class ClusterPublisher:
                 num_pending = outcome.num_pending + len(plan.actions)
                 outcome = outcome._replace(num_pending=num_pending)
                 continue
-            outcome = self._carry_out(localized, plan, outcome)
+            outcome = self._carry_out(objects, plan, outcome)
         return outcome
 
-    def _localize(self, resource: Resource) -> Resource:
-        is_local = resource in NAMESPACED
-        return resource._replace(namespace=self._namespace) if is_local else resource
+    def _find_kind(self, resource: Resource) -> Kind[OwnedParts]:
+        if resource not in self._kinds:
+            self._kinds[resource] = build_kind(resource, namespace=self._namespace)
+        return self._kinds[resource]
 
     def _plan(self, objects: ObjectSet, request: PublishRequest) -> KindPlan:
         """Return the plan for a set of objects.
@@ -192,8 +194,8 @@ class ClusterPublisher:
         Raises:
             KubeError: the existing objects are not known.
         """
-        versions = OLDER_VERSIONS.get(objects.resource, ())
-        observed = self._objects.read(objects.resource, versions)
+        listing = self._objects.read(self._find_kind(objects.resource))
+        observed = {row.name: row for row in listing.objects}
         if objects.resource == NODES:
             return plan_nodes(
                 objects.objects,
@@ -228,7 +230,9 @@ class ClusterPublisher:
 
     def _write(self, objects: ObjectSet, action: ObjectAction) -> bool | RefusedWrite:
         """Write an object; return whether it is written now, or why it cannot be."""
-        key = WriteKey(objects.resource.path(), objects.manager, action.key)
+        key = WriteKey(
+            self._find_kind(objects.resource).resource.path(), objects.manager, action.key
+        )
         part = None if action.desired is None else action.desired.part
         self._planned.add(key)
         now_s = self._clock()
@@ -289,11 +293,11 @@ class ClusterPublisher:
             self._apply(objects, _render_bare_node(action.key), action, is_forced=True)
             return
         if action.op is ObjectOp.DELETE and observed is not None:
-            self._objects.delete(resource, observed, manager=manager)
+            self._delete(resource, observed)
             return
         document = {} if action.desired is None else action.desired.document
         is_ours = self._limits.has_written(key) or action.op is ObjectOp.TAKE_OVER
-        is_ours = is_ours or (observed is not None and manager in observed.parts)
+        is_ours = is_ours or (observed is not None and manager in observed.value)
         if self._limits.is_in_use(key, part):
             require_unused(self._objects, resource, action.key)
         try:
@@ -302,7 +306,7 @@ class ClusterPublisher:
             if resource not in REPLACEABLE or error.status != _INVALID or observed is None:
                 raise
             require_unused(self._objects, resource, action.key)
-            self._objects.delete(resource, observed, manager=manager)
+            self._delete(resource, observed)
             self._replaced_at_s[key] = self._clock()
             self._apply(objects, document, action._replace(observed=None), is_forced=False)
 
@@ -314,13 +318,18 @@ class ClusterPublisher:
         *,
         is_forced: bool,
     ) -> None:
+        seen = action.observed
         self._objects.apply(
-            objects.resource,
+            self._find_kind(objects.resource),
             document,
+            # Others write such objects all the time: it must be the same object, in any version.
+            seen=None if seen is None else seen._replace(version=""),
             manager=objects.manager,
-            observed=action.observed,
             is_forced=is_forced,
         )
+
+    def _delete(self, resource: Resource, observed: StoredObject[OwnedParts]) -> None:
+        self._objects.delete(self._find_kind(resource), observed._replace(version=""))
 
 
 def _render_bare_node(name: str) -> dict[str, Any]:

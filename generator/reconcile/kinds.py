@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
+from generator.kube.ownership import find_owned_parts
 from generator.kube.resources import CONFIG_MAPS, NODES, Resource
 from generator.objects.outputs import OutputType
+from generator.store.kinds import BULK, Kind
 
 KUEUE_TOPOLOGIES: Final = Resource("kueue.x-k8s.io", "v1beta2", "topologies", "Topology")
 RESOURCE_FLAVORS: Final = Resource("kueue.x-k8s.io", "v1beta2", "resourceflavors", "ResourceFlavor")
@@ -43,10 +45,11 @@ KINDS: Final[Mapping[OutputType, tuple[Resource, ...]]] = MappingProxyType(
 """In the order in which objects are created."""
 NAMESPACED: Final = frozenset({CONFIG_MAPS, NODE_FEATURES})
 """The kinds with a namespace; only Toponaut's own is read."""
-OLDER_VERSIONS: Final[Mapping[Resource, tuple[str, ...]]] = MappingProxyType(
+_OLDER_VERSIONS: Final[Mapping[Resource, tuple[str, ...]]] = MappingProxyType(
     {KUEUE_TOPOLOGIES: ("v1beta1",), RESOURCE_FLAVORS: ("v1beta1",)}
 )
-"""Versions with the same fields, which are used where the cluster does not serve the newest."""
+OwnedParts = Mapping[str, str]
+"""What our field managers own of an object, as `render_part` renders it; empty if nothing."""
 
 
 def name_manager(kind: OutputType) -> str:
@@ -60,3 +63,19 @@ def name_manager(kind: OutputType) -> str:
 COMPAT_MANAGER: Final = "toponaut-labels-compat"
 """Owns the label keys of other tools, so that a conflict about one of them stops no key of ours."""
 MANAGERS: Final = frozenset({*map(name_manager, KINDS), COMPAT_MANAGER})
+
+
+def build_kind(resource: Resource, *, namespace: str = "") -> Kind[OwnedParts]:
+    """Return the kind of which only our parts are kept.
+
+    Args:
+        resource: in its newest version.
+        namespace: the only one that is read, if the kind has namespaces.
+    """
+    local = resource._replace(namespace=namespace) if resource in NAMESPACED else resource
+    older = _OLDER_VERSIONS.get(resource, ())
+    return Kind(local, lambda: _find_our_parts, pace=BULK, older_versions=older)
+
+
+def _find_our_parts(document: Mapping[str, Any]) -> OwnedParts:
+    return find_owned_parts(document, MANAGERS)

@@ -13,9 +13,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from generator.kube.owned_parts import ObservedObject, find_owned_parts
+from generator.kube.listing import StoredObject
+from generator.kube.ownership import find_owned_parts
 from generator.objects.document import mapping_at
-from generator.reconcile.kinds import MANAGERS
+from generator.reconcile.kinds import MANAGERS, OwnedParts
 from generator.reconcile.rendered import DesiredObject, RenderedOutput
 
 
@@ -145,7 +146,7 @@ class ObjectAction(NamedTuple):
     key: str
     desired: DesiredObject | None = None
     """None for an object that is removed."""
-    observed: ObservedObject | None = None
+    observed: StoredObject[OwnedParts] | None = None
     """None for an object that is created."""
 
 
@@ -163,7 +164,7 @@ class KindPlan(NamedTuple):
 
 def plan_nodes(
     desired: Sequence[DesiredObject],
-    observed: Mapping[str, ObservedObject],
+    observed: Mapping[str, StoredObject[OwnedParts]],
     *,
     manager: str,
     busy: Collection[str] = (),
@@ -185,7 +186,7 @@ def plan_nodes(
         seen = observed.get(row.key)
         if seen is None:  # the cluster has no such node
             continue
-        part = seen.parts.get(manager)
+        part = seen.value.get(manager)
         if part == row.part:
             num_current += 1
         elif LabelOwner(manager, row.key) in takeover.waiting or (
@@ -204,7 +205,7 @@ def plan_nodes(
 
 def plan_objects(
     desired: Sequence[DesiredObject],
-    observed: Mapping[str, ObservedObject],
+    observed: Mapping[str, StoredObject[OwnedParts]],
     *,
     manager: str,
 ) -> KindPlan:
@@ -222,9 +223,9 @@ def plan_objects(
         seen = observed.get(row.key)
         if seen is None:
             actions.append(ObjectAction(ObjectOp.CREATE, row.key, row))
-        elif manager not in seen.parts:
+        elif manager not in seen.value:
             taken.append(row.key)
-        elif seen.parts[manager] == row.part:
+        elif seen.value[manager] == row.part:
             num_current += 1
         else:
             actions.append(ObjectAction(ObjectOp.UPDATE, row.key, row, seen))
@@ -245,10 +246,13 @@ def _labels_of(part: str) -> Mapping[str, object]:
 
 
 def _plan_removals(
-    observed: Mapping[str, ObservedObject], wanted: Collection[str], manager: str, op: ObjectOp
+    observed: Mapping[str, StoredObject[OwnedParts]],
+    wanted: Collection[str],
+    manager: str,
+    op: ObjectOp,
 ) -> Iterable[ObjectAction]:
     return (
         ObjectAction(op, key, observed=seen)
         for key, seen in sorted(observed.items())
-        if key not in wanted and manager in seen.parts
+        if key not in wanted and manager in seen.value
     )

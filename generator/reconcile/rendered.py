@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from generator.kube.owned_parts import render_part
+from generator.kube.ownership import render_part
 from generator.kube.resources import NODES, Resource
 from generator.objects.outputs import (
     READS_LABELS,

@@ -30,7 +30,8 @@ from generator.reconcile.conditions import (
 )
 from generator.reconcile.outcome import OutputsOutcome
 from generator.reconcile.writer import WriteOutcome
-from generator.store.base import FabricRead, ServedStore
+from generator.store.base import FabricRead
+from generator.store.fabric_store import FabricStore
 from topology.model.errors import KubeError, ParseError, StoreError
 from topology.model.facts import Finding, FindingKind, Severity
 from topology.model.tree import TopologyTree
@@ -119,7 +120,7 @@ class FabricStatusWriter:
     """Reads the Fabric object at the start of a round and writes its status where it changed."""
 
     def __init__(
-        self, store: ServedStore, *, now: Callable[[], datetime], is_leader: Callable[[], bool]
+        self, store: FabricStore, *, now: Callable[[], datetime], is_leader: Callable[[], bool]
     ) -> None:
         """Read nothing yet.
 

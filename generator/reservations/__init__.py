@@ -5,13 +5,12 @@ rules: the phases of a reservation, the steps between them and the limits of a r
 expiry: reservations that are due to be rewritten, released or deleted.
 holds: nominations of the held nodes, minus the pods that are bound already.
 ledger: `ReservationLedger` places, writes and publishes reservations.
-store: the `ReservationStore` interface.
-sqlite: a store in one SQLite file, for a server without a cluster.
-cluster: a store in PlacementReservation objects of the API server.
+objects: reservations as objects of a folder or a cluster, with the epoch of the leader.
+sqlite_file: the file in which earlier versions kept the reservations of a folder.
 cluster_view: reads the reservations of a cluster once, for commands.
 documents: reservations as PlacementReservation objects, both ways.
 
 `records`, `rules`, `expiry`, `holds` and `documents` are pure. The package imports
-`generator.objects` and `generator.placement`; only `cluster` and `cluster_view` import
-`generator.kube` and `generator.store`.
+`generator.objects` and `generator.placement`; `objects`, `sqlite_file` and
+`cluster_view` import `generator.kube` and `generator.store`.
 """

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from generator.kube.access import ClusterAccess
-from generator.kube.resources import RESERVATIONS
 from generator.objects.pods import BoundPod, parse_bound_pod
-from generator.reservations.cluster import parse_stored
 from generator.reservations.holds import ReservedNodes, build_nominations, compute_usage
+from generator.reservations.objects import RESERVATIONS
 from generator.reservations.records import Reservation
 from generator.reservations.rules import expire_if_due
-from generator.store.cluster import open_cluster
+from generator.store.cluster_store import open_cluster
 from runtime.clock import utc_now
 from topology.model.errors import ConfigError, KubeForbidden, KubeNotFound, ParseError
 
@@ -35,7 +34,7 @@ def fetch_reservations(access: ClusterAccess, environ: Mapping[str, str]) -> Fet
     """
     with open_cluster(access, environ) as store:
         try:
-            listing = store.read_objects(RESERVATIONS, parse_stored)
+            listing = store.objects.read(RESERVATIONS)
         except KubeNotFound:
             return FetchedReservations((), ())
     now = utc_now()
@@ -47,7 +46,7 @@ def fetch_reservations(access: ClusterAccess, environ: Mapping[str, str]) -> Fet
             expire_if_due(reservation, now=now, epoch=reservation.epoch)
             for reservation in reservations
         ),
-        listing.problems,
+        listing.all_problems,
     )
 
 

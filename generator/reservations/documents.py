@@ -1,4 +1,4 @@
-"""PlacementReservation objects from reservations, and back; SQLite files hold the same. Pure."""
+"""PlacementReservation objects from reservations, and back. Pure."""
 
 from __future__ import annotations
 
@@ -22,13 +22,19 @@ _MAX_MESSAGE: Final = 512
 
 
 def render_spec(reservation: Reservation) -> dict[str, Any]:
-    """Return the object with its spec, which never changes after creation."""
+    """Return the object with its spec, which never changes after creation.
+
+    An API server replaces the creation time by its own.
+    """
     namespace, _, name = reservation.gang.rpartition("/")
     gang = {"namespace": namespace, "name": name} if namespace else {"name": name}
     return {
         "apiVersion": API_VERSION,
         "kind": RESERVATION_KIND,
-        "metadata": {"name": reservation.id},
+        "metadata": {
+            "name": reservation.id,
+            "creationTimestamp": _render_time(reservation.created_at),
+        },
         "spec": {
             "requestId": reservation.id,
             "requestHash": reservation.request_hash,
@@ -58,10 +64,8 @@ def render_status(reservation: Reservation) -> dict[str, Any]:
 
 
 def render_reservation(reservation: Reservation) -> dict[str, Any]:
-    """Return the whole object: spec, status and creation time."""
-    document = render_spec(reservation)
-    document["metadata"]["creationTimestamp"] = _render_time(reservation.created_at)
-    return document | {"status": render_status(reservation)}
+    """Return the whole object."""
+    return render_spec(reservation) | {"status": render_status(reservation)}
 
 
 def parse_stored_reservation(document: object) -> Reservation | None:

@@ -33,6 +33,7 @@ from generator.reservations.holds import (
     find_preempted,
     with_nominations,
 )
+from generator.reservations.objects import ReservationObjects
 from generator.reservations.records import (
     Refusal,
     RefusalKind,
@@ -53,7 +54,7 @@ from generator.reservations.rules import (
     hash_request,
     restore_placement,
 )
-from generator.reservations.store import ReservationStore, StoreFenced
+from generator.store.object_store import StoreConflict, StoreFenced
 from runtime.fair_share import FairShare
 from runtime.transition_log import TransitionLog
 from topology.model.errors import KubeConflict, KubeError, KubeFenced, StoreError, show
@@ -94,7 +95,7 @@ class ReservationLedger:
 
     def __init__(
         self,
-        store: ReservationStore,
+        store: ReservationObjects,
         *,
         now: Callable[[], datetime],
         clock: Callable[[], float],
@@ -458,5 +459,5 @@ class ReservationLedger:
 
 
 def _build_refusal(error: KubeError | StoreError) -> Refusal:
-    is_lost = isinstance(error, KubeConflict | KubeFenced | StoreFenced)
+    is_lost = isinstance(error, KubeConflict | KubeFenced | StoreConflict | StoreFenced)
     return Refusal(RefusalKind.CHANGED if is_lost else RefusalKind.STORE, str(error))

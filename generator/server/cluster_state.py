@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from generator.objects.inventory import Inventory
 from generator.objects.pods import BoundPod, Gang
-from generator.store.base import ServedStore, StoredHyperNodes, StoredRecord, StoredReports
+from generator.store.base import StoredHyperNodes, StoredRecord, StoredReports
+from generator.store.fabric_store import FabricStore
 
 
 class ClusterState(NamedTuple):
@@ -24,7 +25,7 @@ class ClusterState(NamedTuple):
     """Why some of this may be out of date."""
 
 
-def read_cluster_state(store: ServedStore) -> ClusterState:
+def read_cluster_state(store: FabricStore) -> ClusterState:
     """Return what a round reads.
 
     Raises:

@@ -55,7 +55,8 @@ from generator.reconcile.status import FabricStatusWriter, RoundSummary, StatusU
 from generator.reconcile.writer import WriteLog, WriteOutcome, carry_out
 from generator.server.cluster_state import ClusterState, read_cluster_state
 from generator.server.sweep_election import SweepElection
-from generator.store.base import NO_VOLCANO, ServedStore
+from generator.store.base import NO_VOLCANO
+from generator.store.fabric_store import FabricStore
 from generator.switches.poller import SwitchPoller
 from generator.switches.report_kind import is_switch_report
 from generator.telemetry.round_log import RoundLog
@@ -105,7 +106,7 @@ class PublishSnapshot(Protocol):
 class ReconcileLoop:
     """Runs the rounds, and holds what one round passes to the next."""
 
-    def __init__(self, store: ServedStore, config: LoopConfig, *, publish: PublishSnapshot) -> None:
+    def __init__(self, store: FabricStore, config: LoopConfig, *, publish: PublishSnapshot) -> None:
         """Read nothing yet.
 
         Args:
@@ -383,9 +384,7 @@ class ReconcileLoop:
     def _collect_findings(
         self, observation: Observation | None, state: ClusterState
     ) -> tuple[Finding, ...]:
-        refused = derive_refused_report_findings(
-            state.reports.problems, state.reports.refused_files
-        )
+        refused = derive_refused_report_findings(state.reports.refused)
         refused += derive_terminating_findings(state.hypernodes.hypernodes)
         if observation is None:
             return (*refused, *self._observer.sweep_findings)

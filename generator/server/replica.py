@@ -24,13 +24,13 @@ from generator.kube.elector import Elector, LeaseName
 from generator.kube.lease import LEASE_NAME
 from generator.kube.transport import KubeTransport, OnAnswer, ignore_answer
 from generator.reconcile.cluster_outputs import ClusterPublisher
-from generator.reconcile.kinds import MANAGERS
 from generator.reconcile.outputs import Publisher
-from generator.reservations.cluster import ClusterReservations, Leadership
+from generator.reservations.objects import RESERVATIONS, Leadership, ReservationObjects
 from generator.server.settings import ReplicaSettings
-from generator.store.followed_cluster import FollowedCluster
+from generator.store.cluster_store import ClusterStore
+from generator.store.fabric_store import FabricStore
 from generator.store.history_object import HistoryObject
-from generator.store.output_objects import OutputObjects
+from generator.store.kinds import SERVED
 from runtime.clock import utc_now
 from runtime.retry import WaitContext
 from runtime.stop import Stop
@@ -65,34 +65,26 @@ class Replica:
         )
         self._is_stopping = False
         self._wake: Callable[[], None] = _ignore_change
-        self.store = FollowedCluster(
+        self.objects = ClusterStore(
             transport,
             pace=WaitContext(Stop(), monotonic, uniform),
-            on_change=self._notify,
             fence=self._lease_left_s,
-            agent_namespace=lease.namespace,
+            on_change=self._notify,
+            served=(*SERVED, RESERVATIONS),
         )
-        self.reservations = ClusterReservations(
-            transport,
-            pace=WaitContext(Stop(), monotonic, uniform),
-            leadership=Leadership(
+        self.store = FabricStore(self.objects, agent_namespace=lease.namespace)
+        self.reservations = ReservationObjects(
+            self.objects,
+            Leadership(
                 self._lease_left_s,
                 epoch=lambda: self.elector.epoch,
                 find_leader=lambda: self.elector.leader,
             ),
-            on_change=self._notify,
-        )
-        self._output_objects = OutputObjects(
-            transport,
-            pace=WaitContext(Stop(), monotonic, uniform),
-            managers=MANAGERS,
-            on_change=self._notify,
-            fence=self._lease_left_s,
         )
         self.publisher: Publisher = ClusterPublisher(
-            self._output_objects, namespace=lease.namespace, clock=monotonic
+            self.objects, namespace=lease.namespace, clock=monotonic
         )
-        self.history = HistoryObject(transport, lease.namespace, fence=self._lease_left_s)
+        self.history = HistoryObject(self.objects, lease.namespace)
         self._thread = Thread(target=self._run_election, name="leader election")
 
     @classmethod
@@ -132,7 +124,7 @@ class Replica:
         """Follow the cluster and take part in the election; a change of either calls `wake`."""
         self._wake = wake
         try:
-            with self.store, self.reservations, self._output_objects:
+            with self.objects:
                 self._thread.start()
                 yield
                 self.stop_writing()
@@ -165,9 +157,7 @@ class Replica:
     def is_alive(self) -> bool:
         """Whether all started threads still run; True before the start."""
         has_begun = self._thread.ident is not None
-        follows = self.store.is_alive and self.reservations.is_alive
-        follows = follows and self._output_objects.is_alive
-        return not has_begun or (self._thread.is_alive() and follows)
+        return not has_begun or (self._thread.is_alive() and self.objects.is_alive)
 
     def _lease_left_s(self) -> float:
         return 0.0 if self._is_stopping else self.elector.left_s

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from time import monotonic
 
-from generator.kube.resources import RESERVATIONS
 from generator.rpc.auth.tokens import TokenReviews
 from generator.server.endpoints import ReplicaEndpoints
 from generator.server.replica import Replica
@@ -26,8 +25,7 @@ def build_replica_endpoints(
     store, elector = replica.store, replica.elector
 
     def view() -> LeadershipSample:
-        watches = {**store.watches, RESERVATIONS.plural: replica.reservations.num_watches}
-        return LeadershipSample(elector.is_leader, elector.epoch, watches)
+        return LeadershipSample(elector.is_leader, elector.epoch, replica.objects.watches)
 
     def readiness_problem() -> str:
         if store.is_synced:

@@ -29,20 +29,21 @@ from generator.reconcile.pace import DebounceConfig
 from generator.reconcile.result import RoundOutcome
 from generator.reconcile.settings import WriteSettings, always_leader
 from generator.reservations.ledger import ReservationLedger
-from generator.reservations.sqlite import FILE_NAME, SqliteReservations
-from generator.reservations.store import ReservationStore
+from generator.reservations.objects import ReservationObjects, always_leading
+from generator.reservations.sqlite_file import FILE_NAME, convert_file
 from generator.rpc.forwarded_calls import ForwardedCalls
 from generator.rpc.published_state import PublishedState
 from generator.rpc.reservation_service import ReservationServicer
 from generator.rpc.server import PlacementServer, ServerSecurity
+from generator.server.cluster_state import read_cluster_state
 from generator.server.endpoints import Endpoints
 from generator.server.history_backup import PERIOD_S, BackupStore, HistoryBackup
 from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.server.settings import ServerSettings, SwitchPollSettings
-from generator.store.base import ServedStore
+from generator.store.fabric_store import FabricStore
 from generator.store.folder_lock import FolderLock
+from generator.store.folder_store import FolderStore
 from generator.store.local_files import write_whole_file
-from generator.store.watched_directory import WatchedDirectory
 from generator.switches.poller import SwitchPoller
 from runtime.clock import SteadyTime, utc_now
 from runtime.periodic import PeriodicJob
@@ -64,13 +65,13 @@ class Backend(Protocol):
     """The data of a server: a folder, or a cluster that this replica serves."""
 
     @property
-    def store(self) -> ServedStore:
+    def store(self) -> FabricStore:
         """The objects to read and write."""
         ...
 
     @property
-    def reservations(self) -> ReservationStore:
-        """The store of reservations."""
+    def reservations(self) -> ReservationObjects:
+        """The reservations in these objects."""
         ...
 
     @property
@@ -122,9 +123,13 @@ class FolderBackend:
         """
         self._lock = FolderLock(root)
         try:
-            self.store = WatchedDirectory(root, nodes)
+            objects = FolderStore(root, nodes)
+            objects.begin_epoch()
+            convert_file(root / FILE_NAME, objects)
+            self.store = FabricStore(objects)
+            read_cluster_state(self.store)  # raises if a folder cannot be read
             self.publisher: Publisher = FolderPublisher(root, namespace=DEFAULT_NAMESPACE)
-            self.reservations = SqliteReservations(root / FILE_NAME)
+            self.reservations = ReservationObjects(objects, always_leading(objects.epoch))
         except BaseException:
             self._lock.release()
             raise
@@ -145,7 +150,6 @@ class FolderBackend:
 
     def release(self) -> None:
         """Let another program write; nothing would be lost without it."""
-        self.reservations.close()
         self._lock.release()
 
 
@@ -392,7 +396,7 @@ def _find_history_file(settings: ServerSettings) -> Path | None:
 
 
 def _build_poller(
-    settings: SwitchPollSettings, store: ServedStore, now: Callable[[], datetime]
+    settings: SwitchPollSettings, store: FabricStore, now: Callable[[], datetime]
 ) -> SwitchPoller:
     from generator.switches.session import SnmpSession  # noqa: PLC0415 - only if switches are walked
 

@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from generator.kube.applier import FIELD_MANAGER, Fence, never_fenced
 from generator.kube.resources import CONFIG_MAPS
-from generator.kube.transport import APPLY, KubeRequest, Transport, decode_object
-from topology.model.errors import ConfigError, KubeFenced, KubeNotFound
+from generator.store.cluster_store import ClusterStore
+from generator.store.kinds import Kind
+from topology.model.errors import ConfigError
 
 NAME: Final = "toponaut-history"
 _KEY: Final = "history.json.xz"
-_TIMEOUT_S: Final = 10.0
 
 
 class HistoryObject:
-    """Reads and writes the object. One request each: a backup that fails is made again."""
+    """Reads and writes the object."""
 
-    def __init__(
-        self, transport: Transport, namespace: str, *, fence: Fence = never_fenced
-    ) -> None:
+    def __init__(self, objects: ClusterStore, namespace: str) -> None:
         """Send no request yet.
 
         Args:
-            transport: to the API server.
+            objects: of the cluster.
             namespace: of the generator.
-            fence: the seconds for which this replica may write.
         """
-        self._transport = transport
+        self._objects = objects
         self._namespace = namespace
-        self._fence = fence
+        self._kind: Kind[Mapping[str, Any]] = Kind(CONFIG_MAPS, lambda: dict, is_private=True)
 
     def read(self) -> bytes | None:
         """Return the content; None without an object that has one.
@@ -40,12 +37,8 @@ class HistoryObject:
             ConfigError: the object has other content.
             KubeError: the server refused the request, or did not answer.
         """
-        request = KubeRequest("GET", self._path)
-        try:
-            raw = self._transport.ask(request, timeout_s=_TIMEOUT_S)
-        except KubeNotFound:
-            return None
-        data = decode_object(str(request), raw).get("binaryData")
+        found = self._objects.get(self._kind, f"{self._namespace}/{NAME}")
+        data = None if found is None else found.value.get("binaryData")
         text = data.get(_KEY) if isinstance(data, dict) else None
         if text is None:
             return None
@@ -62,18 +55,7 @@ class HistoryObject:
             KubeError: the server refused the request, or did not answer.
         """
         document = {
-            "apiVersion": CONFIG_MAPS.api_version,
-            "kind": CONFIG_MAPS.kind,
             "metadata": {"name": NAME, "namespace": self._namespace},
             "binaryData": {_KEY: base64.b64encode(content).decode()},
         }
-        query = (("fieldManager", FIELD_MANAGER), ("force", "true"))
-        request = KubeRequest("PATCH", self._path, query, document, APPLY)
-        left_s = self._fence()
-        if left_s <= 0:
-            raise KubeFenced(f"{request}: not sent: another replica may lead now")
-        self._transport.ask(request, timeout_s=min(_TIMEOUT_S, left_s))
-
-    @property
-    def _path(self) -> str:
-        return CONFIG_MAPS.path(NAME, namespace=self._namespace)
+        self._objects.apply(self._kind, document)

@@ -1,4 +1,4 @@
-"""Object files of a folder: read with limits, one object per name, and written atomically."""
+"""Object files of a folder: read with limits, and written atomically."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import yaml
 
 from generator.objects.yaml_document import describe_cut_end, parse_documents
-from generator.outputs.hypernode import HyperNode
 from generator.outputs.object_names import is_object_name
 from generator.store.folder_lock import open_temporary
 from generator.store.packed_bytes import PACKED_SUFFIX, unpack_bytes
@@ -28,8 +26,6 @@ from topology.model.errors import (
     WriteError,
     show,
 )
-from topology.reports.compact_reports import CompactReport
-from topology.reports.observed_time import is_ahead, parse_observed_at
 
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 SUFFIX: Final = ".yaml"
@@ -42,7 +38,7 @@ _LAST_16_BIT: Final = "\uffff"
 YAML_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _OBJECT_WORD: Final = re.compile(r"\.(?:ya?ml|json)\b", re.IGNORECASE)
 _UNPRINTABLE = re.compile(r"[^\n\x20-\x7e]")
-ObjectT = TypeVar("ObjectT", CompactReport, HyperNode)
+Value = TypeVar("Value")
 
 
 def list_files(folder: Path) -> list[Path]:
@@ -71,11 +67,10 @@ def list_ignored_files(folder: Path) -> Iterator[ParseError]:
 
 def read_objects(
     file: Path,
-    parse: Callable[[object], ObjectT],
+    parse: Callable[[object], Value],
     problems: list[ParseError],
-    read_whole: Callable[[bytes], ObjectT | None] = lambda _: None,
-    keep_cut: Callable[[ObjectT], ObjectT | None] = lambda _: None,
-) -> list[ObjectT]:
+    read_whole: Callable[[bytes], Value | None] = lambda _: None,
+) -> list[Value]:
     """Return the objects of one file, and add its errors to `problems`.
 
     Args:
@@ -83,7 +78,6 @@ def read_objects(
         parse: returns the object in a decoded document.
         problems: takes the errors.
         read_whole: returns the only object of a file that need not be decoded first, or None.
-        keep_cut: returns what is used of the last object of a file that may be cut, or None.
     """
     source = show(str(file), 1024)
     raw = read_file(file, source)
@@ -91,9 +85,27 @@ def read_objects(
         problems.append(raw)
         return []
     only = read_whole(raw)
-    if only is not None:
-        return [only]
-    objects: list[ObjectT] = []
+    return parse_objects(raw, parse, problems, source=source) if only is None else [only]
+
+
+def parse_objects(
+    raw: bytes,
+    parse: Callable[[object], Value],
+    problems: list[ParseError],
+    *,
+    source: str,
+    keep_cut: Callable[[Value], Value | None] = lambda _: None,
+) -> list[Value]:
+    """Return the objects in the content of a file, and add its errors to `problems`.
+
+    Args:
+        raw: the content.
+        parse: returns the object in a decoded document.
+        problems: takes the errors.
+        source: the name of the file in errors.
+        keep_cut: returns what is used of the last object of a file that may be cut, or None.
+    """
+    objects: list[Value] = []
     documents = list(parse_documents(raw, source=source))
     if not documents:
         problems.append(ParseError("contains no object", source=source))
@@ -146,71 +158,6 @@ def _read_whole(number: int, num_bytes: int) -> bytes:
         parts.append(part)
         left, size = left - len(part), _READ_BYTES
     return b"".join(parts)
-
-
-def choose_one_per_name(
-    rows: list[tuple[str, Path, ObjectT]],
-    choose: Callable[[list[ObjectT]], ObjectT | None],
-    problems: list[ParseError],
-) -> tuple[ObjectT, ...]:
-    """Return one object per name, sorted by name; add each repeated name to `problems`.
-
-    Args:
-        rows: (name, file, object) of every object.
-        choose: returns the object to use of several with one name, or None to use none; not asked
-            about one alone.
-        problems: takes the problems.
-    """
-    by_name: dict[str, list[tuple[Path, ObjectT]]] = {}
-    for name, file, item in rows:
-        by_name.setdefault(name, []).append((file, item))
-    chosen = []
-    for name in sorted(by_name):
-        files, objects = zip(*by_name[name], strict=True)
-        choice = objects[0] if len(objects) == 1 else choose(list(objects))
-        if choice is not None:
-            chosen.append(choice)
-        if len(objects) > 1:
-            verdict = "none is used: they differ" if choice is None else "one is used"
-            others = ", ".join(dict.fromkeys(file.name for file in files[1:]))
-            problem = f"{name} is also in {others}; {verdict}"
-            problems.append(ParseError(show(problem), source=show(str(files[0]), 1024)))
-    return tuple(chosen)
-
-
-def find_agreed(objects: list[HyperNode]) -> HyperNode | None:
-    """Return the first object if all objects are equal, otherwise None."""
-    return objects[0] if all(item == objects[0] for item in objects) else None
-
-
-def find_newest(objects: list[CompactReport], *, now: datetime) -> CompactReport | None:
-    """Return the report observed last; None if several have that time and their facts differ.
-
-    A report that is dated ahead of our clock counts only if all are.
-
-    Args:
-        objects: reports of one name.
-        now: with a time zone.
-    """
-    times = [_rank_time(report, now) for report in objects]
-    newest = max(times)
-    is_clear = times.count(newest) == 1 or all(
-        report.content == objects[0].content for report in objects
-    )
-    return objects[times.index(newest)] if is_clear else None
-
-
-def _rank_time(report: CompactReport, now: datetime) -> tuple[bool, float]:
-    """Return whether a time is not ahead, and its seconds since 1970; -inf if it is unusable."""
-    text = report.status.observed_at
-    observed = parse_observed_at(text)
-    seconds = float("-inf") if observed is None else observed.timestamp()
-    return not is_ahead(text, now), seconds
-
-
-def hypernode_name(hypernode: HyperNode) -> str:
-    """Return the name of a HyperNode, as a sort key."""
-    return hypernode.name
 
 
 def render_json(document: Mapping[str, Any]) -> str:

@@ -242,9 +242,9 @@ def _observe(name: str, num_changed: int) -> None:
     collect_garbage_rarely()
     tune_for_server()
     cache: Cache[CompactReport] = Cache(ReportInterner(), REPORT_QUOTA)
-    cache.replace(_receive(name, 0))
+    cache.replace(_receive(name, 0), lambda: "1")
     if cache.has_room:
-        cache.replace(_receive(name, 0))
+        cache.replace(_receive(name, 0), lambda: "1")
     observer = FabricObserver()
     observer.update(TreeInputs(cache.values, None), None)
     first, held, seconds = _read_status("VmHWM"), [_read_status("VmRSS")], 0.0

@@ -10,8 +10,8 @@ import yaml
 from generator.kube.resources import FABRICS, RESERVATIONS
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, parse_tree_spec
 from generator.objects.write_policy import WritePolicy, parse_write_policy
-from generator.store.directory import DirectoryStore
 from tests.daemonset.readers import Reader, written
+from tests.generator.folders import StoreFolder
 from tests.generator.scenes import PAIRS, Scene
 from tests.kube.examples import made
 from tests.lab.api_server import ApiServer
@@ -63,7 +63,7 @@ def test_the_generator_understands_the_fabrics_that_it_shows() -> None:
 
 def test_its_lines_approve_a_plan_and_carry_it_out(tmp_path: Path) -> None:
     scene, reader = Scene.of(tmp_path, PAIRS), Reader(tmp_path)
-    store = DirectoryStore(scene.store())
+    store = StoreFolder(scene.store())
     folder, nodes = str(tmp_path / "store"), str(scene.nodes())
     reader.type(f"toponaut apply --store {folder} --nodes {nodes}")
     before = len(store.read_hypernodes().hypernodes)

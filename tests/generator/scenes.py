@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner
 
 from generator.cli.group import cli
-from generator.store.directory import DirectoryStore
+from tests.generator.folders import StoreFolder
 from topology.model.facts import Medium
 from topology.reports.neighbor_report import ReportStatus, build_report
 from topology.reports.sweep_parts import split_sweep
@@ -72,7 +72,7 @@ class Scene:
 
     def store(self, observed_at: str | None = None) -> Path:
         """Write what the agents would have written at this time; return the store."""
-        store = DirectoryStore(self.root / "store")
+        store = StoreFolder(self.root / "store")
         status = ReportStatus(observed_at=observed_at)
         for claim in report_claims(self.damaged):
             store.write_report(build_report(claim.device, name=claim.report, status=status))

@@ -8,11 +8,14 @@ from threading import Thread
 from time import monotonic
 from typing import Any
 
-from generator.kube.cache import ChangeKind, ObjectChange
+from generator.kube.applier import Fence, never_fenced
 from generator.kube.paged_list import Paging
 from generator.kube.reflector import Reflector, ReflectorConfig
 from generator.kube.resources import Resource
 from generator.kube.transport import Transport
+from generator.store.cluster_store import ClusterStore
+from generator.store.fabric_store import FabricStore
+from generator.store.kinds import SERVED
 from runtime.retry import WaitContext
 from runtime.stop import Stop
 from tests.lab.api_server import ApiServer
@@ -55,19 +58,37 @@ def parse_word(found: Mapping[str, Any]) -> str:
     return f"{found['metadata']['name']}={word}"
 
 
+def command_store(transport: Transport, *, fence: Fence = never_fenced) -> FabricStore:
+    """Return the store of a command, which lists what it reads."""
+    pace = WaitContext(HastyStop(), monotonic, JITTER)
+    return FabricStore(ClusterStore(transport, pace=pace, fence=fence))
+
+
+@contextmanager
+def followed_store(
+    transport: Transport, on_change: Callable[[], None] = lambda: None
+) -> Iterator[FabricStore]:
+    """Follow what a server reads."""
+    pace = WaitContext(HastyStop(), monotonic, JITTER)
+    objects = ClusterStore(transport, pace=pace, on_change=on_change, served=SERVED)
+    with objects:
+        yield FabricStore(objects)
+
+
 class Following:
     """Follows the config maps of a namespace."""
 
     def __init__(self, transport: Transport, settings: ReflectorConfig) -> None:
         """Start."""
         self.stop_request = HastyStop()
-        self.told: list[ObjectChange[str]] = []
+        self.told: list[set[str]] = []
+        """The values after each reported change."""
         self.num_parsed = 0
         self.reflector: Reflector[str] = Reflector(
             transport,
             CONFIGMAPS,
             parse=self._parse,
-            on_change=self.told.extend,
+            on_change=lambda: self.told.append(self.words),
             pace=WaitContext(self.stop_request, monotonic, JITTER),
             config=settings,
         )
@@ -89,16 +110,9 @@ class Following:
         """Wait for something else."""
         wait_until(lambda: not condition(), deadline_s=DEADLINE_S, what=what)
 
-    def replay(self) -> set[str]:
-        """Return the values that follow from the reported changes alone."""
-        known: dict[str, str] = {}
-        for change in self.told:
-            if change.kind is ChangeKind.DELETED:
-                assert known.pop(change.name) == change.value, "what is deleted was known"
-            else:
-                assert (change.name in known) is (change.kind is ChangeKind.MODIFIED)
-                known[change.name] = change.value
-        return set(known.values())
+    def expect_told(self, *steps: set[str]) -> None:
+        """Check that the first list and each of these changes were reported once, as they came."""
+        assert self.told[1:] == list(steps)
 
     def stop(self) -> None:
         """Stop it, and check that it ends."""

@@ -10,13 +10,13 @@ from time import monotonic
 from uuid import uuid4
 
 from generator.kube.lease import Leader
-from generator.kube.resources import RESERVATIONS
+from generator.kube.resources import RESERVATIONS as RESOURCE
 from generator.kube.transport import Transport
 from generator.objects.reservation import ReservationPhase
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import place
-from generator.reservations.cluster import ClusterReservations, Leadership
 from generator.reservations.ledger import ReservationLedger
+from generator.reservations.objects import RESERVATIONS, Leadership, ReservationObjects
 from generator.reservations.records import (
     LOCAL_HOLDER,
     Refusal,
@@ -24,6 +24,7 @@ from generator.reservations.records import (
     ReservationRequest,
     ReservationResult,
 )
+from generator.store.cluster_store import ClusterStore
 from runtime.clock import utc_now
 from runtime.retry import WaitContext
 from tests.generator.reservations.worlds import PLENTY_S, cluster, request_of
@@ -57,7 +58,7 @@ class WallClock:
 class Replica:
     """One replica; follows within `reserving`."""
 
-    store: ClusterReservations
+    store: ReservationObjects
     ledger: ReservationLedger
     seat: Seat
     clock: WallClock
@@ -108,19 +109,23 @@ def reserving(
     transport: Transport, seat: Seat, *, base: Snapshot | None = None, awaits: bool = True
 ) -> Iterator[Replica]:
     """Run a replica on two nodes with four slots each; yield it after its first lists."""
-    store = ClusterReservations(
+    objects = ClusterStore(
         transport,
         pace=WaitContext(HastyStop(), monotonic, JITTER),
-        leadership=Leadership(lambda: seat.left_s, lambda: seat.epoch, lambda: seat.leader),
+        fence=lambda: seat.left_s,
         on_change=lambda: None,
+        served=(RESERVATIONS,),
+    )
+    store = ReservationObjects(
+        objects, Leadership(lambda: seat.left_s, lambda: seat.epoch, lambda: seat.leader)
     )
     clock = WallClock()
     ledger = ReservationLedger(store, now=clock.now, clock=time.monotonic)
     ledger.publish(base or cluster(num_nodes=2, slots=4, per_leaf=2))
-    with store:
+    with objects:
         if awaits:
             wait_until(
-                lambda: None if store.num_watches > 1 else "not listed",
+                lambda: None if objects.watches[RESOURCE.plural] > 1 else "not listed",
                 deadline_s=DEADLINE_S,
                 what="reservations are followed",
             )
@@ -129,10 +134,10 @@ def reserving(
 
 def stored(api: ApiServer) -> list[dict[str, object]]:
     """Return all objects."""
-    found: list[dict[str, object]] = api.expect("GET", RESERVATIONS.path())["items"]
+    found: list[dict[str, object]] = api.expect("GET", RESOURCE.path())["items"]
     return found
 
 
 def clear(api: ApiServer) -> None:
     """Delete all objects."""
-    api.expect("DELETE", RESERVATIONS.path())
+    api.expect("DELETE", RESOURCE.path())

@@ -26,8 +26,8 @@ from generator.kube.resources import (
     Resource,
 )
 from generator.outputs.hypernode import HyperNode, build_hypernode_tree, parse_manifest
-from generator.store.directory import DirectoryStore
 from generator.telemetry.metrics import PREFIX
+from tests.generator.folders import StoreFolder
 from tests.generator.scenes import Scene, kube_node
 from tests.kube.conftest import WRITER, with_volcano
 from tests.kube.proxy import FaultProxy
@@ -58,7 +58,7 @@ class Cluster:
 
     def report(self, scene: Scene) -> None:
         """Write the reports of a scene, and delete all others; equal reports are not written."""
-        reports = DirectoryStore(scene.store()).read_reports().reports
+        reports = StoreFolder(scene.store()).read_reports().reports
         for report in reports:
             self.write_report(report.to_wire())
         self.forget(

@@ -9,7 +9,6 @@ from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -18,13 +17,13 @@ import yaml
 from agent.publish.kube.report_writer import REPORTS_PATH
 from generator.ingest.claims import ReportClaims, build_claims
 from generator.store.base import StoredReports
-from generator.store.cluster import ClusterStore
-from runtime.retry import MAX_PERIODS, WaitContext
+from generator.store.fabric_store import FabricStore
+from runtime.retry import MAX_PERIODS
 from tests.agent.fakes import printed
 from tests.agent.nodes import SWEEP
 from tests.kube.agent_nodes import ClusterAgent, ClusterNode, account_in, events
 from tests.kube.conftest import CRDS, WRITER, connecting
-from tests.kube.followers import JITTER, HastyStop
+from tests.kube.followers import command_store
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer, find_assets
 from tests.lab.wait import wait_until
@@ -77,7 +76,7 @@ def own_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 class Reader:
     """The fabric that a generator derives from the reports of some nodes."""
 
-    def __init__(self, store: ClusterStore, *names: str) -> None:
+    def __init__(self, store: FabricStore, *names: str) -> None:
         self._store = store
         self._names = names
 
@@ -117,7 +116,7 @@ def agent(node: ClusterNode, proxy: FaultProxy, tmp_path: Path) -> ClusterAgent:
 @pytest.fixture
 def reader(own_api: ApiServer, node: ClusterNode) -> Iterator[Reader]:
     with connecting(own_api) as transport:
-        store = ClusterStore(transport, pace=WaitContext(HastyStop(), monotonic, JITTER))
+        store = command_store(transport)
         yield Reader(store, node.name)
 
 

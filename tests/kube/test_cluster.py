@@ -14,17 +14,19 @@ from generator.kube.resources import FABRICS, HYPERNODES, NODES, REPORTS
 from generator.outputs.hypernode import HyperNode, Member, MemberType
 from generator.reconcile.desired import plan_tree_changes
 from generator.reconcile.writer import apply_plan
-from generator.store.cluster import ClusterStore
-from generator.store.directory import read_reports
-from generator.store.followed_cluster import FollowedCluster
+from generator.store.cluster_store import ClusterStore
+from generator.store.fabric_store import FabricStore
+from generator.store.kinds import SERVED
+from generator.store.object_folders import read_reports
+from generator.store.object_store import ForeignObject
 from runtime.retry import WaitContext
 from tests.generator.scenes import RAILS, Ran, Scene, kube_node, run
 from tests.kube.conftest import WRITER, connecting, with_volcano
-from tests.kube.followers import JITTER, HastyStop
+from tests.kube.followers import JITTER, HastyStop, command_store, followed_store
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer
 from tests.lab.wait import wait_until
-from topology.model.errors import KubeConflict, KubeNotFound, KubeUnavailable
+from topology.model.errors import KubeNotFound, KubeUnavailable
 from topology.reports.neighbor_report import render_report
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
@@ -67,9 +69,9 @@ def cluster(loaded: Cluster) -> Cluster:
 
 
 @pytest.fixture
-def store(cluster: Cluster) -> Iterator[ClusterStore]:
+def store(cluster: Cluster) -> Iterator[FabricStore]:
     with connecting(cluster.api) as transport:
-        yield ClusterStore(transport, pace=WaitContext(HastyStop(), monotonic, JITTER))
+        yield command_store(transport)
 
 
 @pytest.mark.parametrize("command", ["tree", "findings", "planes"])
@@ -83,7 +85,7 @@ def test_it_reports_the_same_for_a_cluster_and_for_its_reports(
     assert live.document == folder.document
 
 
-def test_it_applies_a_plan_and_then_rests(cluster: Cluster, store: ClusterStore) -> None:
+def test_it_applies_a_plan_and_then_rests(cluster: Cluster, store: FabricStore) -> None:
     planned = cluster.run("plan")
     assert planned.code == ExitCode.OK
     assert {one["op"] for one in planned.document} == {"create"}
@@ -106,7 +108,7 @@ def test_it_applies_a_plan_and_then_rests(cluster: Cluster, store: ClusterStore)
     assert cluster.run("plan", "--check").code == ExitCode.CHECK_FAILED
 
 
-def test_it_touches_no_hypernode_of_others(cluster: Cluster, store: ClusterStore) -> None:
+def test_it_touches_no_hypernode_of_others(cluster: Cluster, store: FabricStore) -> None:
     theirs = HyperNode("theirs", 1, "leaf", (Member(MemberType.NODE, "n1"),), labels=())
     manifest = {
         "apiVersion": HYPERNODES.api_version,
@@ -120,9 +122,9 @@ def test_it_touches_no_hypernode_of_others(cluster: Cluster, store: ClusterStore
     cluster.api.expect("POST", HYPERNODES.path(), manifest)
     try:
         assert [one.name for one in store.read_hypernodes().hypernodes] == ["theirs"]
-        with pytest.raises(KubeConflict, match="theirs is not managed by Toponaut"):
+        with pytest.raises(ForeignObject, match="theirs stays unchanged: it is not managed"):
             store.put(theirs)
-        with pytest.raises(KubeConflict, match="theirs is not managed by Toponaut"):
+        with pytest.raises(ForeignObject, match="theirs stays unchanged: it is not managed"):
             store.remove("theirs")
     finally:
         cluster.api.expect("DELETE", HYPERNODES.path("theirs"))
@@ -156,7 +158,7 @@ def test_it_reports_that_the_cluster_does_not_answer(cluster: Cluster) -> None:
 
 def test_it_never_treats_a_failure_as_an_empty_list(cluster: Cluster) -> None:
     with FaultProxy(cluster.api) as proxy, connecting(cluster.api, proxy.url) as transport:
-        store = ClusterStore(transport, pace=WaitContext(HastyStop(), monotonic, JITTER))
+        store = command_store(transport)
         proxy.fail("hypernodes", Fault(404))
         with pytest.raises(KubeNotFound, match="has no HyperNode, its CRD is not installed"):
             store.read_hypernodes()
@@ -169,17 +171,16 @@ def test_it_never_treats_a_failure_as_an_empty_list(cluster: Cluster) -> None:
 
 def test_it_follows_what_it_lists(cluster: Cluster) -> None:
     told: list[float] = []
-    stop = HastyStop()
-    pace = WaitContext(stop, monotonic, JITTER)
     with connecting(cluster.api) as transport:
-        followed = FollowedCluster(transport, pace=pace, on_change=lambda: told.append(monotonic()))
+        pace = WaitContext(HastyStop(), monotonic, JITTER)
+        unstarted = ClusterStore(transport, pace=pace, on_change=lambda: None, served=SERVED)
         with pytest.raises(KubeUnavailable, match="neighborreports are not listed yet"):
-            followed.read_reports()
-        with followed:
+            FabricStore(unstarted).read_reports()
+        with followed_store(transport, lambda: told.append(monotonic())) as followed:
             wait_until(lambda: not followed.is_synced, deadline_s=30, what="all is listed")
-            store = ClusterStore(transport, pace=pace)
+            store = command_store(transport)
             assert followed.read_reports() == store.read_reports()
-            assert followed.read_inventory() == store.read_free_nodes()
+            assert followed.read_inventory() == store.read_inventory()
             assert followed.read_hypernodes() == store.read_hypernodes()
             leaf = HyperNode("followed", 1, "leaf", (Member(MemberType.NODE, "n1"),))
             assert followed.put(leaf)

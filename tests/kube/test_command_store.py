@@ -13,7 +13,9 @@ from generator.kube.resources import HYPERNODES, LEASES, RECORDS
 from generator.kube.transport import KubeTransport
 from generator.objects.tree_record import RECORD_NAME, TreeRecord
 from generator.outputs.hypernode import OWN_LABELS, HyperNode, Member, MemberType
-from generator.store.command_store import CommandStore
+from generator.store.cluster_store import ClusterStore
+from generator.store.fabric_store import FabricStore
+from generator.store.object_store import ForeignObject
 from runtime.retry import WaitContext
 from tests.generator.reconcile.cluster import tree_of
 from tests.generator.scenes import PAIRS, Scene
@@ -23,7 +25,7 @@ from tests.kube.servers import Cluster, serving
 from tests.kube.test_serving import toponaut
 from tests.lab.api_server import ApiServer
 from tests.lab.wait import wait_until
-from topology.model.errors import ConfigError, KubeConflict, KubeFenced
+from topology.model.errors import ConfigError, KubeFenced
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
@@ -31,7 +33,7 @@ LEAF = HyperNode("command-leaf", 1, "leaf", (Member(MemberType.NODE, "n1"),), OW
 MORE = HyperNode(
     "command-leaf", 1, "leaf", (*LEAF.members, Member(MemberType.NODE, "n2")), OWN_LABELS
 )
-Open = Callable[[], CommandStore]
+Open = Callable[[], FabricStore]
 
 
 @pytest.fixture
@@ -44,10 +46,11 @@ def open_store(volcano: ApiServer, notes: list[str]) -> Iterator[Open]:
     """Opens stores of their own connection, as two commands have."""
     with ExitStack() as stack:
 
-        def opened() -> CommandStore:
+        def opened() -> FabricStore:
             transport: KubeTransport = stack.enter_context(connecting(volcano))
             pace = WaitContext(HastyStop(), monotonic, JITTER)
-            return CommandStore(transport, pace=pace, on_note=notes.append)
+            objects = ClusterStore(transport, pace=pace, on_note=notes.append)
+            return FabricStore(objects, is_shared=True)
 
         yield opened
     volcano.request("DELETE", HYPERNODES.path(LEAF.name))
@@ -75,11 +78,11 @@ def test_it_writes_nothing_once_another_program_has_decided(
     second.read_record()
     second.write_record(TreeRecord(tree_of([MORE])))
     second.put(MORE)
-    with pytest.raises(KubeConflict, match="another program has decided"):
+    with pytest.raises(ForeignObject, match="another program has decided"):
         first.put(LEAF)
-    with pytest.raises(KubeConflict, match="another program has decided"):
+    with pytest.raises(ForeignObject, match="another program has decided"):
         first.remove(LEAF.name)
-    with pytest.raises(KubeConflict, match="another program has decided"):
+    with pytest.raises(ForeignObject, match="another program has decided"):
         first.take_over(LEAF, MORE)
     assert members(volcano) == len(MORE.members)
 

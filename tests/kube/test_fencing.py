@@ -14,16 +14,15 @@ from generator.objects.tree_record import (
     parse_tree_record,
 )
 from generator.outputs.hypernode import OWN_LABELS, HyperNode, Member, MemberType
-from generator.store.cluster import ClusterStore
-from generator.store.followed_cluster import FollowedCluster
-from runtime.retry import WaitContext
+from generator.store.fabric_store import FabricStore
+from generator.store.object_store import ForeignObject
 from tests.generator.reconcile.cluster import tree_of
 from tests.kube.conftest import WRITER
-from tests.kube.followers import JITTER, HastyStop
+from tests.kube.followers import command_store, followed_store
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer
 from tests.lab.wait import wait_until
-from topology.model.errors import KubeConflict, KubeFenced, KubeUnavailable
+from topology.model.errors import KubeFenced, KubeUnavailable
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
@@ -48,8 +47,8 @@ def fence() -> Fence:
 
 
 @pytest.fixture
-def store(volcano: ApiServer, through: KubeTransport, fence: Fence) -> Iterator[ClusterStore]:
-    made = ClusterStore(through, pace=WaitContext(HastyStop(), monotonic, JITTER), fence=fence)
+def store(volcano: ApiServer, through: KubeTransport, fence: Fence) -> Iterator[FabricStore]:
+    made = command_store(through, fence=fence)
     made.put(LEAF)
     yield made
     volcano.expect("DELETE", HYPERNODES.path(LEAF.name))
@@ -60,7 +59,7 @@ def members(api: ApiServer) -> int:
 
 
 def test_it_sends_nothing_after_losing_leadership(
-    volcano: ApiServer, store: ClusterStore, fence: Fence
+    volcano: ApiServer, store: FabricStore, fence: Fence
 ) -> None:
     fence.left_s = 0.0
     before = volcano.writes_by(WRITER)
@@ -69,12 +68,12 @@ def test_it_sends_nothing_after_losing_leadership(
     with pytest.raises(KubeFenced):
         store.remove(LEAF.name)
     with pytest.raises(KubeFenced):
-        store.write_status({"generation": 1}, None)
+        store.write_status({"generation": 1})
     assert volcano.writes_by(WRITER) == before
 
 
 def test_it_waits_for_no_answer_beyond_its_leadership(
-    volcano: ApiServer, store: ClusterStore, fence: Fence, proxy: FaultProxy
+    volcano: ApiServer, store: FabricStore, fence: Fence, proxy: FaultProxy
 ) -> None:
     fence.left_s = 0.3
     proxy.fail("^PATCH", *[Fault(is_silent=True)] * 9)
@@ -86,7 +85,7 @@ def test_it_waits_for_no_answer_beyond_its_leadership(
 
 
 def test_it_rereads_an_object_that_another_client_changed(
-    volcano: ApiServer, store: ClusterStore, through: KubeTransport, proxy: FaultProxy
+    volcano: ApiServer, store: FabricStore, through: KubeTransport, proxy: FaultProxy
 ) -> None:
     assert not store.put(LEAF)
     path = HYPERNODES.path(LEAF.name)
@@ -102,8 +101,7 @@ def test_it_rereads_an_object_that_another_client_changed(
                 told.append(len(volcano.expect("PUT", path, found)))
             return self.left_s
 
-    pace = WaitContext(HastyStop(), monotonic, JITTER)
-    meddled = ClusterStore(through, pace=pace, fence=Meddling())
+    meddled = command_store(through, fence=Meddling())
     before = proxy.count("^PATCH")
     assert meddled.put(MORE)
     assert proxy.count("^PATCH") == before + 2, "the first one was refused"
@@ -123,18 +121,17 @@ def test_two_programs_do_not_decide_from_one_record(
     volcano: ApiServer, through: KubeTransport
 ) -> None:
     """Otherwise the second would forget the first one's changes, and the budget with them."""
-    pace = WaitContext(HastyStop(), monotonic, JITTER)
-    first, second = (ClusterStore(through, pace=pace) for _ in range(2))
+    first, second = command_store(through), command_store(through)
     for number in range(2):
         assert first.read_record() == second.read_record()
         moved = RecentChanges({f"n{number}": number})
         first.write_record(TreeRecord(tree_of([LEAF]), moved))
-        with pytest.raises(KubeConflict, match="another program decided"):
+        with pytest.raises(ForeignObject, match="another program decided"):
             second.write_record(TreeRecord(tree_of([MORE])))
         assert first.read_record().record == TreeRecord(tree_of([LEAF]), moved)
     second.read_record()
-    assert second.write_record(TreeRecord(tree_of([MORE]))).is_changed
-    assert not second.write_record(TreeRecord(tree_of([MORE]))).is_changed
+    assert second.write_record(TreeRecord(tree_of([MORE])))
+    assert not second.write_record(TreeRecord(tree_of([MORE])))
     found = volcano.expect("GET", RECORDS.path(RECORD_NAME))
     assert parse_tree_record(found) == TreeRecord(tree_of([MORE]))
 
@@ -142,16 +139,15 @@ def test_two_programs_do_not_decide_from_one_record(
 @pytest.mark.usefixtures("no_record")
 def test_a_follower_that_lags_behind_decides_nothing(through: KubeTransport) -> None:
     """A new leader may not know yet what the last one decided a moment ago."""
-    pace = WaitContext(HastyStop(), monotonic, JITTER)
-    leader = ClusterStore(through, pace=pace)
+    leader = command_store(through)
     leader.write_record(TreeRecord(tree_of([LEAF])))
-    with FollowedCluster(through, pace=pace, on_change=lambda: None) as follower:
+    with followed_store(through) as follower:
         wait_until(lambda: not follower.is_synced, deadline_s=30, what="a synced follower")
         stale = follower.read_record()
         assert stale.record == TreeRecord(tree_of([LEAF]))
         leader.read_record()
         leader.write_record(TreeRecord(tree_of([MORE]), RecentChanges({"n1": 1})))
-        with pytest.raises(KubeConflict, match="another program decided"):
+        with pytest.raises(ForeignObject, match="another program decided"):
             follower.write_record(TreeRecord(tree_of([MORE])))
         wait_until(
             lambda: follower.read_record().record == stale.record,

@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
 import yaml
 
 from generator.history.backup import MAX_BYTES
+from generator.kube.applier import Fence, never_fenced
 from generator.kube.credentials import load_kubeconfig
 from generator.kube.resources import CONFIG_MAPS
 from generator.kube.transport import KubeTransport
+from generator.store.cluster_store import ClusterStore
 from generator.store.history_object import NAME, HistoryObject
+from runtime.retry import WaitContext
 from tests.kube.accounts import RBAC, Accounts
+from tests.kube.followers import JITTER, HastyStop
 from tests.lab.api_server import ADMIN, ApiServer
 from tests.repository import ROOT
 from topology.model.errors import KubeError, KubeFenced
@@ -61,8 +66,16 @@ def limited(api: ApiServer, namespace: str, tmp_path: Path) -> Iterator[KubeTran
         found.close()
 
 
+def history_in(
+    transport: KubeTransport, namespace: str, fence: Fence = never_fenced
+) -> HistoryObject:
+    """Return the object of a replica."""
+    pace = WaitContext(HastyStop(), monotonic, JITTER)
+    return HistoryObject(ClusterStore(transport, pace=pace, fence=fence), namespace)
+
+
 def test_it_is_created_replaced_and_read(limited: KubeTransport, namespace: str) -> None:
-    kept = HistoryObject(limited, namespace)
+    kept = history_in(limited, namespace)
     assert kept.read() is None
     for content in (b"one", bytes(range(256)) * (MAX_BYTES // 256)):
         kept.write(content)
@@ -74,13 +87,13 @@ def test_the_rights_are_for_this_object_alone(limited: KubeTransport) -> None:
     assert (rule["resources"], rule["resourceNames"]) == (["configmaps"], [NAME])
     assert set(rule["verbs"]) == {"get", "create", "patch"}
     with pytest.raises(KubeError, match="forbidden"):
-        HistoryObject(limited, "default").read()
+        history_in(limited, "default").read()
 
 
 def test_a_replica_that_may_not_lead_writes_nothing(limited: KubeTransport, namespace: str) -> None:
     with pytest.raises(KubeFenced):
-        HistoryObject(limited, namespace, fence=lambda: 0.0).write(b"late")
-    assert HistoryObject(limited, namespace).read() is None
+        history_in(limited, namespace, fence=lambda: 0.0).write(b"late")
+    assert history_in(limited, namespace).read() is None
 
 
 def test_what_else_is_in_the_object_stays(
@@ -88,7 +101,7 @@ def test_what_else_is_in_the_object_stays(
 ) -> None:
     document = {"metadata": {"name": NAME}, "data": {"note": "keep"}}
     api.expect("POST", CONFIG_MAPS.path(namespace=namespace), document)
-    kept = HistoryObject(limited, namespace)
+    kept = history_in(limited, namespace)
     assert kept.read() is None
     kept.write(b"one")
     assert kept.read() == b"one"

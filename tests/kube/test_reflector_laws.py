@@ -1,4 +1,4 @@
-"""After any failures, a reflector knows all objects and has reported all changes."""
+"""After any failures, a reflector knows all objects and has reported every change."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.kube.cache import Cache, ChangeKind, ObjectChange
+from generator.kube.cache import Cache
 from generator.kube.paged_list import Paging
 from generator.kube.reflector import Reflector, ReflectorConfig
 from generator.kube.resources import REPORTS
@@ -62,31 +62,19 @@ def change(history: History, turn: list[tuple[str, str]]) -> None:
 
 def follow(
     history: History, troubles: list[Trouble], stop: Rounds
-) -> tuple[Reflector[str], list[ObjectChange[str]], FakeServer]:
+) -> tuple[Reflector[str], list[tuple[str, ...]], FakeServer]:
     server = FakeServer(history, troubles, on_watch=stop.turn)
-    told: list[ObjectChange[str]] = []
-    reflector = Reflector(
+    told: list[tuple[str, ...]] = []
+    reflector: Reflector[str] = Reflector(
         server,
         REPORTS,
         parse=word_of,
-        on_change=told.extend,
+        on_change=lambda: told.append(reflector.cache.values),
         pace=WaitContext(stop, stop.clock, lambda low, _high: low),
         config=ReflectorConfig(Paging(page_size=2)),
     )
     reflector.run()
     return reflector, told, server
-
-
-def replay(told: list[ObjectChange[str]]) -> dict[str, str]:
-    known: dict[str, str] = {}
-    for one in told:
-        assert (one.name in known) is (one.kind is not ChangeKind.ADDED)
-        if one.kind is ChangeKind.DELETED:
-            assert known.pop(one.name) == one.value
-        else:
-            assert known.get(one.name) != one.value, "what is told is a change"
-            known[one.name] = one.value
-    return known
 
 
 @given(CHANGES, st.lists(CHANGES, max_size=12), st.lists(st.sampled_from(Trouble), max_size=12))
@@ -101,9 +89,7 @@ def test_it_finally_knows_all_objects(
     assert reflector.is_synced
     assert reflector.problem == ""
     assert reflector.cache.values == history.words
-    assert sorted(replay(told).items()) == sorted(
-        (name, found["word"]) for name, found in history.objects.items()
-    )
+    assert told[-1] == history.words
     assert all("resourceVersion=&" not in one for one in server.asked)
     assert all(rest >= 0.05 for rest in stop.rests), "never hot"
 
@@ -111,14 +97,14 @@ def test_it_finally_knows_all_objects(
 def test_it_keeps_its_state_while_a_list_fails() -> None:
     cache = Cache(word_of)
     known = [{"metadata": {"name": "a", "resourceVersion": "1"}, "word": "one"}]
-    assert [one.kind for one in cache.replace(known)] == ["added"]
+    assert cache.replace(known, lambda: "1")
 
     def broken() -> Any:  # noqa: ANN401 - objects, then a failure
         yield {"metadata": {"name": "b", "resourceVersion": "2"}, "word": "two"}
         raise KubeUnavailable("cut")
 
     with pytest.raises(KubeUnavailable):
-        cache.replace(broken())
+        cache.replace(broken(), lambda: "2")
     assert cache.values == ("one",)
     nameless: list[dict[str, Any]] = [{}, {"metadata": {}}, {"metadata": {"name": "x"}}]
     for odd in nameless:
@@ -127,19 +113,24 @@ def test_it_keeps_its_state_while_a_list_fails() -> None:
     assert cache.values == ("one",)
 
 
-def test_it_reports_an_object_that_turns_bad_as_deleted() -> None:
+def test_it_reports_an_object_that_turns_bad_as_a_change() -> None:
     def parse(found: Mapping[str, Any]) -> str:
         if found["word"] == "bad":
             raise ConfigError("a bad word")
         return word_of(found)
 
-    cache = Cache(parse)
-    kinds = []
-    for version, word in enumerate(["one", "bad", "bad", "two", "two"]):
+    cache, changes = Cache(parse), []
+    for version, word in enumerate(["one", "bad", "bad", "two", "two"], 1):
         metadata = {"name": "a", "namespace": "n", "resourceVersion": str(version)}
-        changes = cache.put({"metadata": metadata, "word": word})
-        kinds.append([f"{one.kind} {one.name}" for one in changes])
-    assert kinds == [["added n/a"], ["deleted n/a"], [], ["added n/a"], []]
+        is_changed = cache.put({"metadata": metadata, "word": word})
+        changes.append((is_changed, cache.values, tuple(cache.listing.refused)))
+    assert changes == [
+        (True, ("one",), ()),
+        (True, (), ("n/a",)),
+        (False, (), ("n/a",)),
+        (True, ("two",), ()),
+        (False, ("two",), ()),
+    ]
 
 
 @given(st.integers(1, 60), st.floats(0, 1), st.none() | st.floats(0, 300))

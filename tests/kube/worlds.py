@@ -30,11 +30,11 @@ class Trouble(StrEnum):
 class History:
     """Objects by name, and every change so far with its version."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: int = 0) -> None:
         self.objects: dict[str, dict[str, Any]] = {}
         self.oldest = 0
         """Watches cannot start before this version."""
-        self._version = 0
+        self._version = version
         self._events: list[tuple[int, str, dict[str, Any]]] = []
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from generator.outputs.hypernode import build_hypernode_tree
-from generator.store.directory import read_hypernodes
+from generator.store.object_folders import read_hypernodes
 from tests.lab.wait import wait_until
 from topology.model.tree import host_partitions
 from topology.synthetic import Wiring, build_undamaged, derive_truth

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from generator.store.directory import read_reports
+from generator.store.object_folders import read_reports
 from tests.lab.agents import AGENT, toponaut, write_objects
 from tests.lab.infiniband import IbFabric
 from tests.lab.tools import require_tools

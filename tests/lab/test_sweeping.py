@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.store.directory import DirectoryStore
 from runtime.clock import utc_now
+from tests.generator.folders import StoreFolder
 from tests.lab.agents import AGENT
 from tests.lab.infiniband import IbFabric
 from tests.lab.servers import Generator, serve_command
@@ -32,7 +32,7 @@ def running(ib_fabric: IbFabric, ib_wiring: Wiring, tmp_path: Path) -> Iterator[
     observed = ReportStatus(observed_at=utc_now().isoformat())
     for claim in report_claims(build_undamaged(ib_wiring)):
         if claim.report in others:
-            DirectoryStore(store).write_report(
+            StoreFolder(store).write_report(
                 build_report(claim.device, name=claim.report, status=observed)
             )
     root = plant_sysfs(ib_wiring, sweeper, tmp_path / "sysfs")

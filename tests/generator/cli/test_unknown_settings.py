@@ -9,7 +9,7 @@ import pytest
 
 from generator.cli.exit_codes import ExitCode
 from generator.objects.plane_config import PlaneChoice
-from generator.store.directory import DirectoryStore
+from tests.generator.folders import StoreFolder
 from tests.generator.scenes import RAILS, Scene, run
 from tests.generator.server.test_loop import Loop
 
@@ -29,7 +29,7 @@ def name_of(field: str) -> str:
 
 
 def write_spec(scene: Scene, spec: object) -> None:
-    DirectoryStore(scene.root / "store").write_fabric(
+    StoreFolder(scene.root / "store").write_fabric(
         {
             "apiVersion": "toponaut.io/v1alpha1",
             "kind": "Fabric",
@@ -40,7 +40,7 @@ def write_spec(scene: Scene, spec: object) -> None:
 
 
 def read_conditions(scene: Scene) -> dict[str, Any]:
-    document = DirectoryStore(scene.root / "store").read_fabric() or {}
+    document = StoreFolder(scene.root / "store").read_fabric() or {}
     return {row["type"]: row for row in document["status"]["conditions"]}
 
 
@@ -81,7 +81,7 @@ def test_a_server_that_starts_with_it_plans_and_publishes_nothing(
         "False",
         True,
     )
-    status = (DirectoryStore(loop.root).read_fabric() or {})["status"]
+    status = (StoreFolder(loop.root).read_fabric() or {})["status"]
     assert {"kind": "unusable-field", "severity": "error", "count": 1} in status["findings"]
     assert not status.get("sweepers"), "an election without the list of sweepers may choose others"
     write_spec(scene, {})

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from generator.cli.exit_codes import ExitCode
-from generator.store.directory import DirectoryStore
+from tests.generator.folders import StoreFolder
 from tests.generator.reconcile.cluster import hypernode
 from tests.generator.scenes import Scene, run
 from topology.model.errors import StoreError
@@ -54,12 +54,12 @@ def test_it_keeps_a_file_that_is_not_its_own(
     assert ran.code == ExitCode.SKIPPED
     assert file.read_bytes() == content
     assert "HyperNode leaf-g01 is left out: the foreign HyperNode leaf-g01 " in ran.err
-    others = {one.name for one in DirectoryStore(store).read_hypernodes().hypernodes if one.is_ours}
+    others = {one.name for one in StoreFolder(store).read_hypernodes().hypernodes if one.is_ours}
     assert "leaf-g02" in others, "all others are written"
     assert run("plan", "--store", store, "-o", "json").document == []
     file.unlink()
     assert run("apply", "--store", store).code == ExitCode.OK
-    names = {one.name for one in DirectoryStore(store).read_hypernodes().hypernodes}
+    names = {one.name for one in StoreFolder(store).read_hypernodes().hypernodes}
     assert "leaf-g01" in names
 
 
@@ -67,7 +67,7 @@ def test_it_keeps_a_file_that_is_not_its_own(
 def test_it_refuses_to_write_or_delete_such_a_file_that_appears_late(
     tmp_path: Path, content: bytes
 ) -> None:
-    folder = DirectoryStore(tmp_path)
+    folder = StoreFolder(tmp_path)
     file = folder.hypernodes / "leaf-g01.yaml"
     file.parent.mkdir()
     file.write_bytes(content)

@@ -16,7 +16,7 @@ from generator.ingest.named_sweepers import NamedSweepers
 from generator.reconcile.settings import always_leader
 from generator.reconcile.status import FabricStatusWriter
 from generator.server.sweep_election import SweepElection
-from generator.store.watched_directory import WatchedDirectory
+from tests.generator.folders import StoreFolder
 from tests.generator.ingest.swept_fabrics import HOSTS as ALL_HOSTS
 from tests.generator.ingest.swept_fabrics import SUBNET, host_reports, sweep_by
 from tests.generator.sweep_reports import ABLE, NOW, PERIOD
@@ -134,9 +134,7 @@ class Rounds:
         self.reports = hosts(num_bridges, of=4)
         self._num_bridges = num_bridges
         self._is_one_board = is_one_board
-        status = FabricStatusWriter(
-            WatchedDirectory(root), now=lambda: NOW, is_leader=always_leader
-        )
+        status = FabricStatusWriter(StoreFolder(root), now=lambda: NOW, is_leader=always_leader)
         self._status = status
         self._election = SweepElection(status.write_sweepers, period=PERIOD, now=lambda: NOW)
 

@@ -4,15 +4,14 @@ from typing import Any
 
 import pytest
 
-from generator.objects.fabric import ChangeBudget, parse_fabric_document
+from generator.objects.fabric import ChangeBudget
 from generator.objects.write_policy import (
     APPROVED_PLAN_ANNOTATION,
     WritePolicy,
     check_approval,
     parse_write_policy,
-    with_approval,
-    without_approval,
 )
+from tests.generator.folders import with_approval
 from topology.model.errors import ConfigError
 
 HASH = "0123456789abcdef"
@@ -40,7 +39,9 @@ def fabric(**spec: object) -> dict[str, Any]:
         pytest.param(fabric(paused=True), WritePolicy(is_paused=True), id="it is paused"),
         pytest.param(fabric(paused=False), WritePolicy(), id="it is not paused"),
         pytest.param(
-            with_approval(None, HASH), WritePolicy(approved_plan=HASH), id="a plan is approved"
+            {"metadata": {"annotations": {APPROVED_PLAN_ANNOTATION: HASH}}},
+            WritePolicy(approved_plan=HASH),
+            id="a plan is approved",
         ),
     ],
 )
@@ -118,24 +119,7 @@ def test_it_ignores_an_approval_that_is_no_hash(approved: object) -> None:
 @pytest.mark.parametrize("text", ["", "yes", "\x1b[31m", HASH.upper()])
 def test_it_refuses_to_approve_text_that_is_no_hash(text: str) -> None:
     with pytest.raises(ConfigError, match="is not the hash of a plan"):
-        with_approval(None, text)
-
-
-def test_it_approves_without_changing_another_field() -> None:
-    document = fabric(paused=True) | {
-        "metadata": {"name": "default", "labels": {"a": "b"}, "annotations": {"team": "x"}},
-        "status": {"sweepers": []},
-    }
-    approved = with_approval(document, HASH)
-    assert parse_write_policy(approved).is_approved(HASH)
-    assert not parse_write_policy(approved).is_approved(HASH[::-1])
-    assert without_approval(approved) == document
-    assert without_approval(with_approval(fabric(), HASH)) == fabric()
-
-
-def test_it_approves_in_a_new_complete_object() -> None:
-    approved = with_approval(None, HASH)
-    assert parse_fabric_document(approved).metadata.name == "default"
+        check_approval(None, text)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def observe_rounds(
         for turn in range(num_rounds):
             for document in report(turn):
                 cache.put(document)
-            assert not cache.problems
+            assert not cache.listing.all_problems
             previous = observer.observation.tree if observer.observation else None
             observer.update(TreeInputs(cache.values, None), previous)
             gc.collect()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from generator.store.directory import DirectoryStore
+from tests.generator.folders import StoreFolder
 from tests.generator.scenes import RAILS, Scene, run
 from tests.generator.server.days import Day
 from tests.topology.inference.test_nvlink_domains import nvlink
@@ -23,7 +23,7 @@ def reports(tmp_path: Path) -> Path:
     """Write reports; all but the last host's have an NVLink clique, two hosts each."""
     scene = Scene.of(tmp_path / "scene", RAILS)
     folder = scene.reports()
-    store = DirectoryStore(scene.root / "store")
+    store = StoreFolder(scene.root / "store")
     for claim in report_claims(scene.damaged):
         at = scene.hosts.index(claim.report) if claim.report in scene.hosts else -1
         if at < len(scene.hosts) - 1 and at >= 0:

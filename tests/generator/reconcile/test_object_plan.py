@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.kube.owned_parts import ObservedObject, render_part
+from generator.kube.listing import StoredObject
+from generator.kube.ownership import render_part
+from generator.reconcile.kinds import OwnedParts
 from generator.reconcile.object_plan import (
     KindPlan,
     ObjectOp,
@@ -32,11 +34,12 @@ def desired(labels: Mapping[str, Mapping[str, str]]) -> tuple[DesiredObject, ...
     return tuple(rows)
 
 
-def observed(cluster: Mapping[str, Mapping[str, Mapping[str, str]]]) -> dict[str, ObservedObject]:
+def observed(
+    cluster: Mapping[str, Mapping[str, Mapping[str, str]]],
+) -> dict[str, StoredObject[OwnedParts]]:
     return {
-        name: ObservedObject(
+        name: StoredObject(
             name,
-            f"uid of {name}",
             {
                 manager: render_part({"metadata": {"labels": dict(labels)}})
                 for manager, labels in parts.items()
@@ -46,18 +49,20 @@ def observed(cluster: Mapping[str, Mapping[str, Mapping[str, str]]]) -> dict[str
     }
 
 
-def carry_out(plan: KindPlan, before: Mapping[str, ObservedObject]) -> dict[str, ObservedObject]:
+def carry_out(
+    plan: KindPlan, before: Mapping[str, StoredObject[OwnedParts]]
+) -> dict[str, StoredObject[OwnedParts]]:
     """Return the objects after every write of a plan, as a server would have them."""
     after = dict(before)
     for action in plan.actions:
         if action.op is ObjectOp.DELETE:
             del after[action.key]
             continue
-        seen = after.get(action.key, ObservedObject(action.key, "new", {}))
-        parts = {name: part for name, part in seen.parts.items() if name != OURS}
+        seen = after.get(action.key, StoredObject(action.key, {}))
+        parts = {name: part for name, part in seen.value.items() if name != OURS}
         if action.desired is not None:
             parts[OURS] = action.desired.part
-        after[action.key] = seen._replace(parts=parts)
+        after[action.key] = seen._replace(value=parts)
     return after
 
 
@@ -75,7 +80,7 @@ def test_a_plan_for_nodes_ends_and_touches_only_what_is_ours(
     again = plan_nodes(desired(wanted), after, manager=OURS, busy=busy)
     assert again.actions == (), "a second plan writes nothing"
     for name, seen in after.items():
-        assert seen.parts.get(THEIRS) == before[name].parts.get(THEIRS)
+        assert seen.value.get(THEIRS) == before[name].value.get(THEIRS)
         labels = labels_of(seen)
         if name in plan.deferred:
             assert labels == labels_of(before[name])
@@ -94,18 +99,18 @@ def test_a_plan_for_objects_ends_and_leaves_foreign_ones_alone(
     before = observed(cluster)
     plan = plan_objects(desired(wanted), before, manager=OURS)
     after = carry_out(plan, before)
-    foreign = {name for name, seen in before.items() if OURS not in seen.parts}
+    foreign = {name for name, seen in before.items() if OURS not in seen.value}
     for name in foreign:
         assert after[name] == before[name]
     assert {*plan.taken} == foreign & wanted.keys()
-    ours = {name: labels_of(seen) for name, seen in after.items() if OURS in seen.parts}
+    ours = {name: labels_of(seen) for name, seen in after.items() if OURS in seen.value}
     assert ours == {name: labels for name, labels in wanted.items() if name not in foreign}
     again = plan_objects(desired(wanted), after, manager=OURS)
     assert (again.actions, again.taken) == ((), plan.taken)
 
 
-def labels_of(seen: ObservedObject) -> dict[str, str]:
-    part = json.loads(seen.parts.get(OURS, "{}"))
+def labels_of(seen: StoredObject[OwnedParts]) -> dict[str, str]:
+    part = json.loads(seen.value.get(OURS, "{}"))
     labels: dict[str, str] = part.get("metadata", {}).get("labels", {})
     return labels
 

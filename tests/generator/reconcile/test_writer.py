@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from generator.objects.write_policy import parse_write_policy, with_approval
+from generator.objects.write_policy import parse_write_policy
 from generator.outputs.hypernode import HyperNode
 from generator.reconcile.pace import DebounceConfig
 from generator.reconcile.settings import WriteSettings
-from generator.store.directory import DirectoryStore
+from generator.store.fabric_store import FabricStore
+from tests.generator.folders import with_approval
 from tests.generator.scenes import run
 from tests.generator.server.days import MINUTE, NOON, SMALL, Day, hold
 from topology.model.errors import KubeForbidden, KubeUnavailable, TopologyError
@@ -93,11 +94,11 @@ def test_an_approval_that_ended_does_not_count_while_it_cannot_be_removed(
     plan = hold(day)
     approve_by_hand(day, plan)
 
-    def refuse(_store: DirectoryStore, _plan: str) -> bool:
+    def refuse(_store: FabricStore, _plan: str) -> bool:
         raise KubeUnavailable("not now", status=503)
 
     with monkeypatch.context() as patch:
-        patch.setattr(DirectoryStore, "consume_approval", refuse)
+        patch.setattr(FabricStore, "consume_approval", refuse)
         evidence.restore()
         for _ in range(3):
             assert hold(day) == plan
@@ -419,14 +420,14 @@ class UnavailableServer:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.error: TopologyError | None = None
-        put = DirectoryStore.put
+        put = FabricStore.put
 
-        def answer(store: DirectoryStore, written: HyperNode) -> bool:
+        def answer(store: FabricStore, written: HyperNode) -> bool:
             if self.error is not None:
                 raise self.error
             return put(store, written)
 
-        monkeypatch.setattr(DirectoryStore, "put", answer)
+        monkeypatch.setattr(FabricStore, "put", answer)
 
 
 @pytest.mark.parametrize(
@@ -458,11 +459,11 @@ def test_it_uses_up_an_approval_that_could_not_be_removed_at_first(
     plan = hold(day)
     assert run("approve", plan, "--store", day.root).code == 0
 
-    def refuse(_store: DirectoryStore, _plan: str) -> bool:
+    def refuse(_store: FabricStore, _plan: str) -> bool:
         raise KubeUnavailable("not now", status=503)
 
     with monkeypatch.context() as patch:
-        patch.setattr(DirectoryStore, "consume_approval", refuse)
+        patch.setattr(FabricStore, "consume_approval", refuse)
         assert day.tick() == 5
     day.tick()
     assert len(day.placed()) == 16

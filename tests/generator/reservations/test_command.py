@@ -1,4 +1,4 @@
-"""`toponaut reservations`: lists the file of a folder while a server may write it."""
+"""`toponaut reservations`: lists the objects of a folder while a server may write it."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -7,8 +7,8 @@ import pytest
 
 from generator.cli.exit_codes import ExitCode
 from generator.reservations.ledger import ReservationLedger
-from generator.reservations.sqlite import FILE_NAME, SqliteReservations
 from runtime.clock import utc_now
+from tests.generator.reservations.test_objects import open_store
 from tests.generator.reservations.worlds import PLENTY_S, cluster, id_of, reservation_request
 from tests.generator.scenes import run
 
@@ -16,15 +16,13 @@ from tests.generator.scenes import run
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     """Three reservations: confirmed, reserved, and expired."""
-    ledger = ReservationLedger(
-        SqliteReservations(tmp_path / FILE_NAME), now=utc_now, clock=lambda: 0.0
-    )
+    ledger = ReservationLedger(open_store(tmp_path), now=utc_now, clock=lambda: 0.0)
     ledger.publish(cluster())
     ledger.reserve(reservation_request(1, gang="ns/a", count=5, holder="alice"), budget_s=PLENTY_S)
     ledger.confirm(id_of(1), holder="alice")
     ledger.reserve(reservation_request(2, gang="ns/b"), budget_s=PLENTY_S)
     late = ReservationLedger(
-        SqliteReservations(tmp_path / FILE_NAME),
+        open_store(tmp_path),
         now=lambda: utc_now() - timedelta(hours=1),
         clock=lambda: 0.0,
     )
@@ -77,7 +75,7 @@ def test_it_refuses_a_context_without_a_cluster() -> None:
 
 
 def test_it_reports_an_unusable_file(tmp_path: Path) -> None:
-    (tmp_path / FILE_NAME).write_text("notes")
+    (tmp_path / "reservations.sqlite").write_text("notes")
     ran = run("reservations", "--store", str(tmp_path))
     assert (ran.code, ran.out) == (ExitCode.NOTHING, "")
     assert "not a database" in ran.err

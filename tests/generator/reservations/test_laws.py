@@ -1,7 +1,8 @@
-"""Laws for any order of calls, waits and restarts, with a memory store and a SQLite store."""
+"""Laws for any order of calls, waits and restarts, in a folder."""
 
 from collections import Counter
 from pathlib import Path
+from shutil import rmtree
 from tempfile import mkdtemp
 
 from hypothesis import settings
@@ -12,8 +13,8 @@ from generator.objects.reservation import ReservationPhase as Phase
 from generator.placement.cluster.snapshot import Snapshot
 from generator.reservations.ledger import ReservationLedger
 from generator.reservations.records import LOCAL_HOLDER, Refusal, Reservation, ReservationResult
-from generator.reservations.sqlite import FILE_NAME, SqliteReservations
 from tests.effort import examples
+from tests.generator.reservations.test_objects import open_store
 from tests.generator.reservations.worlds import PLENTY_S, Clock, cluster, id_of, reservation_request
 
 NUMBERS = st.integers(0, 5)
@@ -30,7 +31,7 @@ class Histories(RuleBasedStateMachine):
         self.base = cluster(num_nodes=NODES, slots=SLOTS, per_leaf=2)
         self.answered: dict[int, ReservationResult] = {}
         self.ended: set[int] = set()
-        self.store = SqliteReservations(self.folder / FILE_NAME)
+        self.store = open_store(self.folder)
         self.ledger = self._ledger()
 
     def _ledger(self) -> ReservationLedger:
@@ -81,8 +82,7 @@ class Histories(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         before = self.ledger.read_current()
-        self.store.close()
-        self.store = SqliteReservations(self.folder / FILE_NAME)
+        self.store = open_store(self.folder)
         self.ledger = self._ledger()
         assert self.ledger.read_current() == before
 
@@ -119,10 +119,7 @@ class Histories(RuleBasedStateMachine):
         return left
 
     def teardown(self) -> None:
-        self.store.close()
-        for file in self.folder.iterdir():
-            file.unlink()
-        self.folder.rmdir()
+        rmtree(self.folder)
 
 
 TestHistories = Histories.TestCase

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -10,9 +10,10 @@ from generator.objects.reservation import ReservationPhase as Phase
 from generator.placement import NodeSpec, Snapshot
 from generator.placement.engine import place
 from generator.reservations.ledger import MAX_WRITES_PER_TICK, ReservationLedger, SearchLimit
+from generator.reservations.objects import ReservationObjects
 from generator.reservations.records import LOCAL_HOLDER, Refusal, RefusalKind, ReservationResult
 from generator.reservations.rules import MAX_HELD, MAX_RESERVATIONS, RETENTION_S
-from generator.reservations.store import StoreFenced
+from generator.store.object_store import StoreFenced
 from tests.generator.reservations.worlds import (
     World,
     cluster,
@@ -281,7 +282,9 @@ def test_it_refuses_when_the_store_fails_at(
 
 
 def test_it_refuses_until_the_tree_is_known(world: World) -> None:
-    fresh = type(world.ledger)(world.store, now=world.clock.now, clock=world.clock.seconds)
+    fresh = type(world.ledger)(
+        cast("ReservationObjects", world.store), now=world.clock.now, clock=world.clock.seconds
+    )
     assert fresh.snapshot is None
     assert fresh.count_reserved().amounts == {}
     found = refusal(fresh.reserve(reservation_request(), budget_s=1.0))
@@ -457,7 +460,7 @@ def test_it_publishes_no_snapshot_before_reservations_are_known(world: World) ->
 def test_it_notifies_whenever_free_nodes_change(world: World) -> None:
     notified: list[int] = []
     ledger = ReservationLedger(
-        world.store,
+        cast("ReservationObjects", world.store),
         now=world.clock.now,
         clock=world.clock.seconds,
         on_change=lambda: notified.append(len(notified)),

@@ -15,9 +15,11 @@ import grpc
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.reservations.sqlite import FILE_NAME, read_reservations
+from generator.reservations.objects import RESERVATIONS
+from generator.reservations.sqlite_file import FILE_NAME
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
+from generator.store.folder_store import FolderStore
 from tests.generator.scenes import PAIRS, Scene, run
 from tests.lab.wait import wait_until
 from tests.repository import ROOT
@@ -99,10 +101,8 @@ def test_it_keeps_every_acknowledged_reservation_after_a_kill(scene: Scene) -> N
         list(pool.map(ask, gangs))
         assert server.program.wait(SOON_S) == -signal.SIGKILL
     assert 40 <= len(answered) < 400
-    stored = {
-        reservation.id: reservation
-        for reservation in read_reservations(scene.root / "store" / FILE_NAME)
-    }
+    objects = FolderStore(scene.root / "store").read(RESERVATIONS).values
+    stored = {row.reservation.id: row.reservation for row in objects if row.reservation is not None}
     assert stored.keys() >= answered.keys()
     taken = Counter(
         run.node

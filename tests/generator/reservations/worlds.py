@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.placement.request import PlacementRequest, parse_request
 from generator.reservations.ledger import ReservationLedger
+from generator.reservations.objects import ReservationObjects
 from generator.reservations.records import (
     LOCAL_HOLDER,
     Refusal,
@@ -78,7 +79,7 @@ class Clock:
 
 
 class MemoryStore:
-    """A `ReservationStore` that survives its writers, and fails on demand."""
+    """Reservations in memory that survive their writers, and fail on demand."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Reservation] = {}
@@ -136,7 +137,7 @@ class World:
     def open(self) -> ReservationLedger:
         """Return a fresh writer over the same store."""
         made = ReservationLedger(
-            self.store,
+            cast("ReservationObjects", self.store),
             now=self.clock.now,
             clock=self.clock.seconds,
             on_change=self._notify,

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any
+from typing import Any, cast
 
 import grpc
 
 from generator.reservations.ledger import ReservationLedger
+from generator.reservations.objects import ReservationObjects
 from generator.reservations.records import Refusal, RefusalKind
 from generator.rpc.auth.authentication import TokenCheck
 from generator.rpc.auth.tls import OVERLAP_S, ServerCertificates, TlsFiles
@@ -81,7 +82,8 @@ class Replica:
         self.store = SlowStore()
         self.store.rows = rows
         world = self.world
-        ledger = ReservationLedger(self.store, now=world.clock.now, clock=world.clock.seconds)
+        objects = cast("ReservationObjects", self.store)
+        ledger = ReservationLedger(objects, now=world.clock.now, clock=world.clock.seconds)
         ledger.publish(world.base)
         self.clock = SteadyClock()
         certificates = ServerCertificates(files, overlap_s=OVERLAP_S, clock=self.clock.seconds)

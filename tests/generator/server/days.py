@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from generator.objects.fabric import FabricDocument, parse_fabric_document
-from generator.objects.write_policy import with_approval
 from generator.reconcile.conditions import parse_write_status
 from generator.reconcile.folder_outputs import FolderPublisher
 from generator.reconcile.settings import WriteSettings
 from generator.server.loop import LoopConfig, ReconcileLoop
-from generator.store.directory import DirectoryStore
-from generator.store.watched_directory import WatchedDirectory
+from tests.generator.folders import StoreFolder
 from tests.generator.scenes import Scene
 from topology.model.facts import Medium
+from topology.reports.fabric_status import fabric_head
 from topology.synthetic import FabricKind, SyntheticSpec
 
 NOON: Final = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -35,7 +34,7 @@ class Day:
     ) -> None:
         self.scene = Scene.of(root, spec)
         self.root = self.scene.store(NOON.isoformat() if is_listed else None)
-        self.store = DirectoryStore(self.root)
+        self.store = StoreFolder(self.root)
         self.nodes = self.scene.nodes() if is_listed else None
         self.now = NOON
         self.now_s = 0.0
@@ -48,7 +47,7 @@ class Day:
 
     def restart(self, writing: WriteSettings | None = None) -> None:
         self.rounds = ReconcileLoop(
-            WatchedDirectory(self.root, self.nodes),
+            StoreFolder(self.root, self.nodes),
             LoopConfig(
                 period=MINUTE,
                 now=lambda: self.now,
@@ -115,7 +114,7 @@ class Day:
 
     def want(self, **spec: object) -> None:
         """Write what people want into the Fabric object."""
-        document = self.store.read_fabric() or with_approval(None, "0" * 16)
+        document = self.store.read_fabric() or fabric_head()
         self.store.write_fabric(document | {"spec": spec})
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from generator.observe.freshness import STALE_PERIODS
 from generator.server.loop import LoopConfig, ReconcileLoop
-from generator.store.directory import DirectoryStore
-from generator.store.watched_directory import WatchedDirectory
+from tests.generator.folders import StoreFolder
 from tests.generator.ingest.swept_fabrics import (
     DEVICES,
     HOSTS,
@@ -29,7 +28,7 @@ FORGED = exchange(HOSTS[3], HOSTS[12])
 """Two nodes in each other's place: fewer than any budget."""
 
 
-class AgentStore(WatchedDirectory):
+class AgentStore(StoreFolder):
     """A folder that stands for a cluster: each agent can write the reports of its node only."""
 
     @property
@@ -41,7 +40,7 @@ class Sweeps:
     """Rounds of a generator, and the sweeps of its agents."""
 
     def __init__(self, root: Path, able: Sequence[str] = ABLE_NODES) -> None:
-        self.store = DirectoryStore(root)
+        self.store = StoreFolder(root)
         self.root = root
         for report in host_reports(able):
             self.store.write_report(report)

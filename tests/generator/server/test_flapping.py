@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from generator.server.loop import LoopConfig, ReconcileLoop
-from generator.store.directory import DirectoryStore
-from generator.store.watched_directory import WatchedDirectory
+from tests.generator.folders import StoreFolder
 from tests.generator.scenes import PAIRS, Scene
 from topology.reports.neighbor_report import NeighborReport, ReportStatus
 
@@ -23,11 +22,11 @@ def test_it_reports_a_flapping_port_once_and_again_when_it_is_stable(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    store = DirectoryStore(Scene.of(tmp_path, PAIRS).store())
+    store = StoreFolder(Scene.of(tmp_path, PAIRS).store())
     reports = (one.to_wire() for one in store.read_reports().reports)
     report = next(one for one in reports if one.spec.ports)
     rounds = ReconcileLoop(
-        WatchedDirectory(tmp_path / "store"),
+        StoreFolder(tmp_path / "store"),
         LoopConfig(period=timedelta(minutes=1), now=lambda: datetime(2026, 7, 1, tzinfo=UTC)),
         publish=lambda _snapshot, _pods: None,
     )

@@ -14,7 +14,7 @@ import yaml
 from generator.outputs.hypernode import HyperNode
 from generator.reconcile.pace import DebounceConfig
 from generator.reconcile.settings import WriteSettings
-from generator.store.directory import DirectoryStore
+from generator.store.fabric_store import FabricStore
 from tests.generator.server.days import FABRIC, SMALL, Day
 from topology.model.errors import StoreError
 
@@ -170,14 +170,14 @@ def test_it_completes_an_approved_plan_that_was_cut_off(
     strict.tick()
     strict.store.approve(strict.held())
     with monkeypatch.context() as full:
-        put = DirectoryStore.put
+        put = FabricStore.put
 
-        def refuse(folder: DirectoryStore, written: HyperNode) -> bool:
+        def refuse(folder: FabricStore, written: HyperNode) -> bool:
             if written.tier > 1:
                 raise StoreError("the disk is full")
             return put(folder, written)
 
-        full.setattr(DirectoryStore, "put", refuse)
+        full.setattr(FabricStore, "put", refuse)
         strict.tick()
         assert strict.conditions()["Ready"] == "-WriteFailed"
     strict.restart()

@@ -14,8 +14,8 @@ from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice
 from generator.outputs.hypernode import render_hypernodes
 from generator.placement.cluster.snapshot import Snapshot
 from generator.server.loop import LoopConfig, ReconcileLoop
-from generator.store.directory import DirectoryStore, read_hypernodes
-from generator.store.watched_directory import WatchedDirectory
+from generator.store.object_folders import read_hypernodes
+from tests.generator.folders import StoreFolder
 from tests.generator.scenes import PAIRS, RAILS, Scene
 from tests.topology.synthetic.fabrics import swap
 from topology.model.errors import ConfigError
@@ -41,7 +41,7 @@ class Loop:
         self.now = NOON
         self.snapshots: list[Snapshot] = []
         self.rounds = ReconcileLoop(
-            WatchedDirectory(self.root, nodes),
+            StoreFolder(self.root, nodes),
             LoopConfig(period=MINUTE, now=lambda: self.now, planes=planes),
             publish=lambda snapshot, _: self.snapshots.append(snapshot),
         )
@@ -222,7 +222,7 @@ def test_it_logs_a_finding_when_it_appears_and_when_it_goes(
     loop = Loop(scene)
     claim = next(iter(report_claims(scene.damaged)))
     status = ReportStatus(observed_at=NOON.isoformat())
-    DirectoryStore(loop.root).write_report(
+    StoreFolder(loop.root).write_report(
         build_report(claim.device, name=claim.report, status=status)
     )
     for minutes in (0, 10, 20, 0):
@@ -271,7 +271,7 @@ def test_it_publishes_even_if_it_cannot_write(
 
 def test_it_uses_the_newest_of_two_sweeps_when_only_times_changed(tmp_path: Path) -> None:
     scene = Scene.of(tmp_path, RAILS)
-    store = DirectoryStore(scene.store())
+    store = StoreFolder(scene.store())
     traded = scene.damaged
     for rail in range(4):
         port = f"mlx5_{rail}/1"

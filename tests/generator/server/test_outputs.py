@@ -8,7 +8,6 @@ from typing import Any
 
 import yaml
 
-from generator.objects.write_policy import with_approval
 from generator.outputs.hypernode import render_hypernodes
 from generator.reconcile.folder_outputs import FOLDER
 from tests.generator.server.days import SMALL, Day
@@ -34,8 +33,7 @@ def status_of(day: Day) -> dict[str, Any]:
 
 
 def approve(day: Day, plan: str) -> None:
-    document = day.store.read_fabric()
-    day.store.write_fabric(with_approval(document, plan))
+    day.store.approve(plan)
 
 
 def values(day: Day) -> dict[str, str]:

@@ -13,7 +13,7 @@ import pytest
 from generator.reconcile.settings import always_leader
 from generator.reconcile.status import FabricStatusWriter
 from generator.server.sweep_election import SweepElection
-from generator.store.watched_directory import WatchedDirectory
+from tests.generator.folders import StoreFolder
 from tests.generator.sweep_reports import NOW, PERIOD, A, node
 from topology.model.errors import ConfigError
 from topology.reports.fabric_status import (
@@ -32,7 +32,7 @@ class ElectionScene:
     def __init__(self, root: Path) -> None:
         self.file = root / "fabrics" / "default.yaml"
         self.status = FabricStatusWriter(
-            WatchedDirectory(root), now=lambda: NOW, is_leader=always_leader
+            StoreFolder(root), now=lambda: NOW, is_leader=always_leader
         )
         self.election = SweepElection(self.status.write_sweepers, period=PERIOD, now=lambda: NOW)
 

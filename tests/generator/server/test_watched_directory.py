@@ -10,7 +10,7 @@ import pytest
 from generator.reconcile.result import RoundOutcome
 from generator.reconcile.settings import WriteSettings
 from generator.server.loop import LoopConfig, ReconcileLoop
-from generator.store.watched_directory import WatchedDirectory
+from tests.generator.folders import StoreFolder
 from tests.generator.server.days import MINUTE, Day
 
 
@@ -27,7 +27,7 @@ class Replica:
             writing=WriteSettings(is_leader=lambda: self.is_leader),
             round_listeners=(self.outcomes.append,),
         )
-        store = WatchedDirectory(day.root)
+        store = StoreFolder(day.root)
         self.rounds = ReconcileLoop(
             store, course, publish=lambda one, _: self.published.append(one)
         )

@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from generator.objects.tree_record import TreeRecord
-from generator.objects.write_policy import with_approval
 from generator.outputs.hypernode import HyperNode, Member, MemberType, render_manifest
 from generator.outputs.hypernode.model import build_unreadable
 from generator.store.base import StoredHyperNodes
-from generator.store.directory import DirectoryStore, read_hypernodes, read_reports
 from generator.store.object_files import list_files
+from generator.store.object_folders import read_hypernodes, read_reports
+from tests.generator.folders import StoreFolder, with_approval
 from tests.generator.reconcile.cluster import tree_of
 from tests.generator.store.test_directory import report
 from topology.model.errors import CutInput, StoreError
@@ -41,7 +41,7 @@ def test_no_hypernode_of_a_file_that_ends_within_a_line_is_used(
 ) -> None:
     whole = render(OWN)
     (tmp_path / "whole.yaml").write_bytes(whole.decode().encode(encoding))
-    assert read_hypernodes(tmp_path) == StoredHyperNodes((OWN,), (), 1)
+    assert read_hypernodes(tmp_path) == StoredHyperNodes((OWN,))
     for place in all_cuts(whole):
         (tmp_path / "whole.yaml").write_bytes(whole[:place].decode().encode(encoding))
         read = read_hypernodes(tmp_path)
@@ -81,7 +81,7 @@ def test_a_file_whose_end_is_certain_needs_no_line_break(tmp_path: Path, text: b
 
 
 def test_our_own_cut_file_is_named_and_written_anew(tmp_path: Path) -> None:
-    store = DirectoryStore(tmp_path)
+    store = StoreFolder(tmp_path)
     store.put(OWN)
     file = tmp_path / "hypernodes" / "leaf-1.yaml"
     whole = file.read_bytes()
@@ -93,11 +93,11 @@ def test_our_own_cut_file_is_named_and_written_anew(tmp_path: Path) -> None:
         assert read.problems or whole[place - 1 : place] == b"\n", place
         if found.is_ours:
             assert store.put(OWN)
-            assert store.read_hypernodes() == StoredHyperNodes((OWN,), (), 1)
+            assert store.read_hypernodes() == StoredHyperNodes((OWN,))
 
 
 def test_a_foreign_cut_file_keeps_its_name(tmp_path: Path) -> None:
-    store = DirectoryStore(tmp_path)
+    store = StoreFolder(tmp_path)
     store.hypernodes.mkdir()
     (store.hypernodes / "leaf-1.yaml").write_bytes(render(FOREIGN)[:-2])
     read = store.read_hypernodes()
@@ -135,7 +135,7 @@ def _replace_by(make: Callable[[Path], object]) -> Callable[[Path], None]:
 def test_no_object_counts_as_absent_while_its_file(
     tmp_path: Path, damage: Callable[[Path], object]
 ) -> None:
-    store = DirectoryStore(tmp_path)
+    store = StoreFolder(tmp_path)
     store.put(OWN)
     store.write_report(report("n1"))
     store.write_fabric(with_approval(None, "0" * 16))
@@ -155,6 +155,6 @@ def test_a_folder_that_is_a_link_to_nothing_does_not_count_as_empty(
     tmp_path: Path, name: str
 ) -> None:
     (tmp_path / name).symlink_to("unmounted")
-    store = DirectoryStore(tmp_path)
+    store = StoreFolder(tmp_path)
     with pytest.raises(StoreError, match="cannot read folder"):
         (store.read_reports if name == "neighborreports" else store.read_hypernodes)()

@@ -9,9 +9,10 @@ import yaml
 from generator.outputs.hypernode import HyperNode, build_unreadable, render_manifest
 from generator.reconcile.plan import plan_changes
 from generator.reconcile.writer import apply_plan
-from generator.store.base import StoredHyperNodes
-from generator.store.directory import DirectoryStore, read_hypernodes, read_reports
+from generator.store.base import StoredHyperNodes, StoredReports
 from generator.store.object_files import MAX_FILE_BYTES
+from generator.store.object_folders import read_hypernodes, read_reports
+from tests.generator.folders import StoreFolder
 from tests.generator.reconcile.cluster import hypernode
 from topology.model.errors import StoreError
 from topology.model.facts import Device, DeviceKind, Neighbor, Port, Source
@@ -43,27 +44,26 @@ def names(reports: tuple[Report, ...]) -> list[str]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> DirectoryStore:
-    return DirectoryStore(tmp_path / "store")
+def store(tmp_path: Path) -> StoreFolder:
+    return StoreFolder(tmp_path / "store")
 
 
-def test_it_is_empty_before_the_first_write_and_creates_no_folder(store: DirectoryStore) -> None:
-    assert store.read_reports() == ((), (), 0, ())
-    assert store.read_hypernodes() == StoredHyperNodes((), (), 0)
+def test_it_is_empty_before_the_first_write_and_creates_no_folder(store: StoreFolder) -> None:
+    assert store.read_reports() == StoredReports()
+    assert store.read_hypernodes() == StoredHyperNodes()
     assert not store.reports.parent.exists()
 
 
-def test_it_reads_back_the_written_reports(store: DirectoryStore) -> None:
+def test_it_reads_back_the_written_reports(store: StoreFolder) -> None:
     written = [report("n2", at="2026-11-21T12:00:00Z"), report("n10"), report("n1.sweep.0")]
     assert [store.write_report(found) for found in written] == [True, True, True]
     read = store.read_reports()
     assert read.problems == ()
-    assert read.num_files == 3
     assert sorted((found.to_wire() for found in read.reports), key=str) == sorted(written, key=str)
     assert names(read.reports) == ["n1.sweep.0", "n10", "n2"]
 
 
-def test_it_writes_reports_that_yaml_reads_like_json(store: DirectoryStore) -> None:
+def test_it_writes_reports_that_yaml_reads_like_json(store: StoreFolder) -> None:
     strange = report("n1", port="\u202e\x7f\x85\u2028 \U0001f600 é \"'\\ \t")
     store.write_report(strange)
     text = (store.reports / "n1.yaml").read_text()
@@ -72,7 +72,7 @@ def test_it_writes_reports_that_yaml_reads_like_json(store: DirectoryStore) -> N
     assert [found.to_wire() for found in store.read_reports().reports] == [strange]
 
 
-def test_it_writes_hypernodes_in_blocks_for_people(store: DirectoryStore) -> None:
+def test_it_writes_hypernodes_in_blocks_for_people(store: StoreFolder) -> None:
     store.put(TREE[0])
     text = (store.hypernodes / "leaf-1.yaml").read_text()
     assert text.startswith("apiVersion: topology.volcano.sh/v1alpha1\nkind: HyperNode\nmetadata:\n")
@@ -80,16 +80,16 @@ def test_it_writes_hypernodes_in_blocks_for_people(store: DirectoryStore) -> Non
     assert yaml.safe_load(text) == render_manifest(TREE[0])
 
 
-def test_it_applies_plans_and_then_rests(store: DirectoryStore) -> None:
+def test_it_applies_plans_and_then_rests(store: StoreFolder) -> None:
     assert apply_plan(plan_changes(TREE, []), store).error is None
     read = store.read_hypernodes()
-    assert (list(read.hypernodes), read.problems, read.num_files) == (TREE, (), 3)
+    assert (list(read.hypernodes), read.problems) == (TREE, ())
     assert plan_changes(TREE, read.hypernodes) == ()
     apply_plan(plan_changes([], read.hypernodes), store)
     assert list(store.hypernodes.iterdir()) == []
 
 
-def test_it_does_not_rewrite_what_is_unchanged(store: DirectoryStore) -> None:
+def test_it_does_not_rewrite_what_is_unchanged(store: StoreFolder) -> None:
     store.put(TREE[0])
     before = (store.hypernodes / "leaf-1.yaml").stat()
     assert store.put(TREE[0]) is False
@@ -97,20 +97,20 @@ def test_it_does_not_rewrite_what_is_unchanged(store: DirectoryStore) -> None:
     assert store.put(hypernode("leaf-1", 1, "other")) is True
 
 
-def test_it_leaves_readable_files_and_no_temporary_ones(store: DirectoryStore) -> None:
+def test_it_leaves_readable_files_and_no_temporary_ones(store: StoreFolder) -> None:
     store.put(TREE[0])
     (file,) = store.hypernodes.iterdir()
     assert file.name == "leaf-1.yaml"
     assert file.stat().st_mode & 0o777 == 0o644
 
 
-def test_it_returns_whether_there_was_something_to_remove(store: DirectoryStore) -> None:
+def test_it_returns_whether_there_was_something_to_remove(store: StoreFolder) -> None:
     store.put(TREE[0])
     assert [store.remove("leaf-1"), store.remove("leaf-1")] == [True, False]
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", ".", "..", "A", "a\x00b", "x" * 254])
-def test_it_refuses_invalid_object_names(store: DirectoryStore, name: str) -> None:
+def test_it_refuses_invalid_object_names(store: StoreFolder, name: str) -> None:
     with pytest.raises(StoreError, match="not the name of an object"):
         store.put(hypernode(name, 1, "a"))
     with pytest.raises(StoreError, match="not the name of an object"):
@@ -118,22 +118,22 @@ def test_it_refuses_invalid_object_names(store: DirectoryStore, name: str) -> No
     assert not store.hypernodes.exists()
 
 
-def test_it_names_the_file_that_could_not_be_written(store: DirectoryStore) -> None:
+def test_it_names_the_file_that_could_not_be_written(store: StoreFolder) -> None:
     (store.hypernodes / "leaf-1.yaml").mkdir(parents=True)
-    with pytest.raises(StoreError, match=r"leaf-1\.yaml stays unchanged: not a regular file"):
+    with pytest.raises(StoreError, match=r"leaf-1\.yaml: not a regular file"):
         store.put(TREE[0])
-    with pytest.raises(StoreError, match=r"leaf-1\.yaml stays unchanged: not a regular file"):
+    with pytest.raises(StoreError, match=r"leaf-1\.yaml: not a regular file"):
         store.remove("leaf-1")
     assert [file.name for file in store.hypernodes.iterdir()] == ["leaf-1.yaml"]
 
 
-def test_it_reports_a_name_that_is_too_long_for_the_file_system(store: DirectoryStore) -> None:
+def test_it_reports_a_name_that_is_too_long_for_the_file_system(store: StoreFolder) -> None:
     store.put(TREE[0])
     with pytest.raises(StoreError, match="File name too long"):
         store.put(hypernode("x" * 253, 1, "a"))
 
 
-def test_it_replaces_neither_a_link_nor_its_target(store: DirectoryStore, tmp_path: Path) -> None:
+def test_it_replaces_neither_a_link_nor_its_target(store: StoreFolder, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("keep")
     store.hypernodes.mkdir(parents=True)
@@ -145,7 +145,7 @@ def test_it_replaces_neither_a_link_nor_its_target(store: DirectoryStore, tmp_pa
 
 
 def test_it_uses_only_files_named_after_their_object(
-    store: DirectoryStore,
+    store: StoreFolder,
 ) -> None:
     store.put(TREE[0])
     (store.hypernodes / "mine.yaml").write_text(yaml.safe_dump(render_manifest(TREE[1])))
@@ -166,7 +166,7 @@ def test_it_reads_several_forms_of_one_folder(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("not for us")
     (tmp_path / ".a.yaml").write_text("half-writ")
     read = read_reports(tmp_path)
-    assert (names(read.reports), read.problems, read.num_files) == (list("abcde"), (), 3)
+    assert (names(read.reports), read.problems) == (list("abcde"), ())
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.store.directory import DirectoryStore
 from generator.store.folder_lock import FolderLock, hold_lock, open_temporary
+from tests.generator.folders import StoreFolder
 from tests.generator.reconcile.cluster import hypernode
 from tests.generator.scenes import Scene, run
 from tests.generator.server.days import SMALL
@@ -72,7 +72,7 @@ def test_it_leaves_a_file_alone_that_is_being_written(tmp_path: Path) -> None:
 
 
 def test_it_leaves_no_unfinished_file_after_writes(tmp_path: Path) -> None:
-    store = DirectoryStore(tmp_path)
+    store = StoreFolder(tmp_path)
     store.put(hypernode("leaf-1", 1, "a"))
     store.approve("0" * 16)
     assert unfinished(tmp_path) == []

@@ -8,8 +8,8 @@ from types import FunctionType, ModuleType
 
 import pytest
 
-from generator.store.directory import read_reports
 from generator.store.interned_reports import ReportInterner
+from generator.store.object_folders import read_reports
 from tests.generator.scenes import PAIRS, RAILS, Scene
 from topology.model.errors import ReportError
 from topology.reports.compact_reports import CompactReport, Report, compact_report

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from generator.objects.inventory import Inventory, parse_nodes
-from generator.store.directory import DirectoryStore
 from generator.store.reporter_names import name_reports_as_listed
-from generator.store.watched_directory import WatchedDirectory
+from tests.generator.folders import StoreFolder
 from tests.generator.scenes import RAILS, Scene, run
 from topology.model.ids import Id, IdKind
 
@@ -47,7 +46,7 @@ def test_reports_count_for_the_nodes_that_list_their_hosts(rails: Scene) -> None
 
 def test_a_report_and_its_sweep_have_the_name_of_the_node(rails: Scene) -> None:
     rails.store()
-    stored = DirectoryStore(rails.root / "store").read_reports()
+    stored = StoreFolder(rails.root / "store").read_reports()
     first = rails.hosts[0]
     found = name_reports_as_listed(stored, inventory_of(*rails.hosts[1:], n1=first))
     names = [report.metadata.name for report in found.reports]
@@ -62,7 +61,7 @@ def test_a_report_and_its_sweep_have_the_name_of_the_node(rails: Scene) -> None:
 
 def test_a_report_keeps_its_name_if_no_single_node_is_meant(rails: Scene) -> None:
     rails.store()
-    stored = DirectoryStore(rails.root / "store").read_reports()
+    stored = StoreFolder(rails.root / "store").read_reports()
     first, *rest = rails.hosts
     for inventory in (
         None,
@@ -77,7 +76,7 @@ def test_a_report_keeps_its_name_if_no_single_node_is_meant(rails: Scene) -> Non
 def test_a_server_reads_the_same_reports_until_a_file_changes(rails: Scene) -> None:
     rails.store()
     nodes = listed(rails)
-    store = WatchedDirectory(rails.root / "store", nodes)
+    store = StoreFolder(rails.root / "store", nodes)
     stored = store.read_reports()
     assert stored.reports[0].metadata.name == "10.0.4.1"
     assert store.read_reports() is stored

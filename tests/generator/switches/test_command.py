@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.store.directory import read_reports
+from generator.store.object_folders import read_reports
 from tests.generator.scenes import Ran, run
 from tests.generator.switches.snmp_agent import Manner, SnmpAgent
 from tests.generator.switches.switchboard import mac, switch_rows

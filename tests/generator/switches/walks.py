@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from generator.store.directory import DirectoryStore
 from generator.switches.poller import SwitchPoller
+from tests.generator.folders import StoreFolder
 from tests.generator.switches.switchboard import FakeSession, mac
 from topology.model.errors import SwitchSilent
 from topology.model.facts import FindingKind
@@ -28,7 +28,7 @@ class Walking:
         self.root = root
         self.seconds = 0.0
         self.session = FakeSession({})
-        self.store = DirectoryStore(root / "store")
+        self.store = StoreFolder(root / "store")
         self.write(*addresses, **config)
         self.rounds = self.start()
 

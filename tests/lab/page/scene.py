@@ -18,8 +18,7 @@ from generator.rpc.auth.authentication import TokenCheck
 from generator.rpc.auth.tls import TlsFiles
 from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.server.page_port import PagePort, build_page_sources
-from generator.store.directory import DirectoryStore
-from generator.store.watched_directory import WatchedDirectory
+from tests.generator.folders import StoreFolder
 from tests.generator.scenes import Scene
 from tests.topology.synthetic.fabrics import cut, cut_all, swap
 from topology.model.facts import Medium
@@ -72,10 +71,10 @@ class PageScene:
             for gang, numbers in GANGS.items()
             for number in numbers
         ]
-        self._store = DirectoryStore(root / "store")
+        self._store = StoreFolder(root / "store")
         self._write(damaged)
         self.loop = ReconcileLoop(
-            WatchedDirectory(root / "store", self.scene.kube_nodes()),
+            StoreFolder(root / "store", self.scene.kube_nodes()),
             LoopConfig(timedelta(minutes=1), lambda: self.now, round_listeners=(on_round,)),
             publish=self._publish,
         )

@@ -99,10 +99,11 @@ def _read_gangs(
         return _group_by_gang(read.documents), read.problems
     if cluster is None:
         return None, ()
-    from generator.store.cluster import open_cluster
+    from generator.store.cluster_store import open_cluster
+    from generator.store.kinds import WHOLE_PODS
 
     with open_cluster(cluster, os.environ) as store:
-        return _group_by_gang(store.read_pods()), ()
+        return _group_by_gang(store.objects.read(WHOLE_PODS).values), ()
 
 
 def _group_by_gang(pods: Iterable[Mapping[str, Any]]) -> NodesByGang:

@@ -469,7 +469,7 @@ def _read_hypernodes(witness: Sources, sources: Sources) -> _LoadedTree:
     from generator.ingest.sources import read_nodes
     from generator.objects.inventory import list_node_labels
     from generator.outputs.hypernode import resolve_selectors
-    from generator.store.directory import read_hypernodes
+    from generator.store.object_folders import read_hypernodes
 
     if witness.hypernodes is not None:
         stored = read_hypernodes(witness.hypernodes)
@@ -488,7 +488,7 @@ def _read_hypernodes(witness: Sources, sources: Sources) -> _LoadedTree:
 
 
 def _fetch_hypernodes(sources: Sources) -> StoredHyperNodes:
-    from generator.store.cluster import open_cluster
+    from generator.store.cluster_store import open_cluster
 
     with open_cluster(sources.cluster or ClusterAccess(None, None), os.environ) as store:
         return store.read_hypernodes()

@@ -162,7 +162,7 @@ def _write_reports(folder: Path, reports: Iterable[NeighborReport]) -> StoreErro
 
     Stops at the first write that fails, and returns its error.
     """
-    from generator.store.directory import write_report
+    from generator.store.object_folders import write_report
     from generator.switches.reports import is_complete
 
     num_done = 0

@@ -64,14 +64,19 @@ def _read_reservations(
     if access is not None:
         from generator.reservations.cluster_view import fetch_reservations
 
-        listing = fetch_reservations(access, os.environ)
-        return listing.reservations, listing.problems
+        fetched = fetch_reservations(access, os.environ)
+        return fetched.reservations, fetched.problems
+    from generator.reservations.objects import RESERVATIONS
     from generator.reservations.rules import expire_if_due
-    from generator.reservations.sqlite import FILE_NAME, read_reservations
+    from generator.reservations.sqlite_file import FILE_NAME, read_reservations
+    from generator.store.folder_store import FolderStore
 
-    now = utc_now()
-    rows = read_reservations((store or Path()) / FILE_NAME)
-    return tuple(expire_if_due(row, now=now, epoch=row.epoch) for row in rows), ()
+    root, now = store or Path(), utc_now()
+    listing = FolderStore(root).read(RESERVATIONS)
+    rows = {row.id: row for row in read_reservations(root / FILE_NAME)}  # not converted yet
+    rows |= {row.name: row.value.reservation for row in listing.objects if row.value.reservation}
+    current = (expire_if_due(rows[id_], now=now, epoch=rows[id_].epoch) for id_ in sorted(rows))
+    return tuple(current), listing.all_problems
 
 
 def _render_row(reservation: Reservation, output: str) -> tuple[str, ...]:

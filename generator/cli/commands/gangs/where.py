@@ -133,10 +133,11 @@ def _is_pod_to_node_map(document: Mapping[str, Any]) -> bool:
 
 def _load_from_cluster(name: str, cluster: ClusterAccess) -> _LoadedJob:
     from generator.reservations.cluster_view import fetch_reserved_nodes
-    from generator.store.cluster import open_cluster
+    from generator.store.cluster_store import open_cluster
+    from generator.store.kinds import WHOLE_PODS
 
     with open_cluster(cluster, os.environ) as store:
-        pods = list(store.read_pods())
+        pods = list(store.objects.read(WHOLE_PODS).values)
         loaded = _load_from_documents(name, "the cluster", pods)
         reserved = fetch_reserved_nodes(cluster, os.environ, pods)
     return loaded._replace(

@@ -33,10 +33,11 @@ from topology.model.tree import API_VERSION, TopologyTree
 
 if TYPE_CHECKING:
     from generator.cli.observation import LoadedObservation
-    from generator.cli.plans import ObservedHyperNodes, Plan, PlanStore
+    from generator.cli.plans import ObservedHyperNodes, Plan
     from generator.ingest.sources import Sources
     from generator.reconcile.object_plan import LabelTakeover, SeenNode
     from generator.reconcile.outputs import PublishRequest
+    from generator.store.fabric_store import FabricStore
 
 _HASH_DIGITS: Final = 16
 _MAX_SHOWN: Final = 8
@@ -159,7 +160,7 @@ class _AdoptionPlan(NamedTuple):
 class _TakeOverWriter:
     """Writes to a store; the first write of each adopted HyperNode takes it over."""
 
-    def __init__(self, store: PlanStore, adoption: Adoption) -> None:
+    def __init__(self, store: FabricStore, adoption: Adoption) -> None:
         self._store = store
         self._taken = {row.name: row for row in adoption.taken}
 
@@ -300,10 +301,12 @@ def _plan_labels(
 
 def _read_nodes(cluster: ClusterAccess) -> Mapping[str, SeenNode]:
     from generator.reconcile.object_plan import parse_seen_node
-    from generator.store.cluster import open_cluster
+    from generator.store.cluster_store import open_cluster
+    from generator.store.kinds import Kind
 
     with open_cluster(cluster, os.environ) as store:
-        return {row.name: row for row in store.read_objects(NODES, parse_seen_node).values}
+        nodes = store.objects.read(Kind(NODES, lambda: parse_seen_node))
+        return {row.name: row for row in nodes.values}
 
 
 def _find_labels(

@@ -17,7 +17,8 @@ from runtime.clock import utc_now
 from topology.model.errors import ConfigError, KubeError, StoreError
 
 if TYPE_CHECKING:
-    from generator.cli.plans import ObservedHyperNodes, Plan, PlanStore
+    from generator.cli.plans import ObservedHyperNodes, Plan
+    from generator.store.fabric_store import FabricStore
 
 
 @click.command(name="apply")
@@ -90,7 +91,7 @@ def command(
     exit_with_problems(plan.problems, None if is_good else ExitCode.INTERNAL)
 
 
-def _redate(observed: ObservedHyperNodes, store: PlanStore) -> ObservedHyperNodes:
+def _redate(observed: ObservedHyperNodes, store: FabricStore) -> ObservedHyperNodes:
     """Rewrite a record of a clock that was ahead: it would use up the budget until then."""
     from generator.reconcile.decided_tree import with_past_times
 
@@ -104,7 +105,7 @@ def _redate(observed: ObservedHyperNodes, store: PlanStore) -> ObservedHyperNode
 
 
 def _drop_approval(
-    plan: Plan, observed: ObservedHyperNodes, store: PlanStore, namespace: str
+    plan: Plan, observed: ObservedHyperNodes, store: FabricStore, namespace: str
 ) -> None:
     """Remove the approval of another plan than this one, unless a server decides about it."""
     from generator.objects.write_policy import parse_write_policy

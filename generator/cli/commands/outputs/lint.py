@@ -157,7 +157,7 @@ def _build_problem(source: str, text: str) -> HyperNodeProblem:
 
 
 def _fetch_set(access: ClusterAccess, nodes: Path | None) -> _HyperNodeSet:
-    from generator.store.cluster import open_cluster
+    from generator.store.cluster_store import open_cluster
     from generator.store.local_files import read_inventory
 
     with open_cluster(access, os.environ) as store:

@@ -18,8 +18,8 @@ from generator.objects.plane_config import PlaneChoice, parse_planes, read_plane
 from generator.placement.cluster.snapshot import Snapshot
 from generator.reconcile.result import RoundOutcome
 from generator.server.loop import LoopConfig, ReconcileLoop
-from generator.store.directory import DirectoryStore, read_hypernodes
-from generator.store.watched_directory import WatchedDirectory
+from generator.store.object_folders import read_hypernodes
+from tests.generator.folders import StoreFolder
 from tests.generator.scenes import RAILS, Scene, run
 from tests.topology.networks import infiniband, linked, near, rdma, with_ports
 from topology.model.errors import ConfigError
@@ -39,7 +39,7 @@ planes:
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return reports of eight hosts: compute in two leaves, storage on one switch, slow ports."""
-    store = DirectoryStore(tmp_path_factory.mktemp("three") / "store")
+    store = StoreFolder(tmp_path_factory.mktemp("three") / "store")
     for number, host in enumerate(HOSTS):
         ports = [
             rdma(linked("ens1", f"leaf{number // 4}")),
@@ -106,7 +106,7 @@ def test_it_prints_the_tree_of_the_chosen_network(reports: Path, policies: Path)
 
 
 def test_it_names_the_network_in_which_a_node_has_no_link(tmp_path: Path) -> None:
-    store = DirectoryStore(tmp_path / "store")
+    store = StoreFolder(tmp_path / "store")
     for host, to in (("h1", "leaf1"), ("h2", "oob1")):
         device = with_ports(host, [linked("eth0", to)]).device
         store.write_report(build_report(device, name=host))
@@ -161,7 +161,7 @@ def test_it_places_in_the_network_of_the_request(
 def test_it_serves_the_chosen_network(reports: Path, policies: Path) -> None:
     snapshots: list[Snapshot] = []
     rounds = ReconcileLoop(
-        WatchedDirectory(reports.parent),
+        StoreFolder(reports.parent),
         LoopConfig(
             period=timedelta(minutes=1),
             now=lambda: datetime(2026, 7, 1, tzinfo=UTC),
@@ -177,14 +177,14 @@ def test_it_serves_the_chosen_network(reports: Path, policies: Path) -> None:
 
 def test_it_writes_nothing_while_no_cable_of_the_compute_network_is_known(tmp_path: Path) -> None:
     """The front network has cables, and would give a tree of its own."""
-    store = DirectoryStore(tmp_path)
+    store = StoreFolder(tmp_path)
     for number, host in enumerate(HOSTS):
         unswept = infiniband(Port("mlx5_0/1", state=PortState.UP), "fe80000000000000")
         ports = [near(unswept), rdma(linked("ens1", f"front{number // 4}", 200))]
         store.write_report(build_report(with_ports(host, ports).device, name=host))
     outcomes: list[RoundOutcome] = []
     rounds = ReconcileLoop(
-        WatchedDirectory(tmp_path),
+        StoreFolder(tmp_path),
         LoopConfig(
             period=timedelta(minutes=1),
             now=lambda: datetime(2026, 7, 1, tzinfo=UTC),
@@ -336,7 +336,7 @@ def test_it_has_a_schema_of_the_file(policies: Path) -> None:
 
 
 def test_it_separates_the_subnets_of_reports(tmp_path: Path) -> None:
-    store = DirectoryStore(tmp_path / "store")
+    store = StoreFolder(tmp_path / "store")
     for number, host in enumerate(HOSTS[:4]):
         subnet = f"fe8000000000000{number % 2 + 1}"
         device = with_ports(host, [infiniband(linked("mlx5_0/1", f"s{number % 2}"), subnet)]).device

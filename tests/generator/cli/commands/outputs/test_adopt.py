@@ -21,8 +21,8 @@ from generator.outputs.hypernode import (
     parse_manifest,
     select_named,
 )
-from generator.store.directory import DirectoryStore
 from tests.effort import examples
+from tests.generator.folders import StoreFolder
 from tests.generator.scenes import RAILS, Ran, Scene, run
 from topology.model.tree import parse_tree
 from topology.reports.fabric_status import fabric_head
@@ -89,7 +89,7 @@ def admin(tmp_path: Path) -> Admin:
 
 
 def hypernodes_of(admin: Admin) -> dict[str, HyperNode]:
-    return {row.name: row for row in DirectoryStore(admin.store).read_hypernodes().hypernodes}
+    return {row.name: row for row in StoreFolder(admin.store).read_hypernodes().hypernodes}
 
 
 def test_it_takes_over_only_what_is_approved_and_keeps_the_names(admin: Admin) -> None:
@@ -123,7 +123,7 @@ def test_it_refuses_what_the_fabric_does_not_want(admin: Admin) -> None:
     admin.write_racks(admin.leaves)
     before = hypernodes_of(admin)
     spec = {"outputs": [{"type": "labels"}]}
-    DirectoryStore(admin.store).write_fabric(fabric_head() | {"spec": spec})
+    StoreFolder(admin.store).write_fabric(fabric_head() | {"spec": spec})
     refused = admin.adopt("--approve", "0" * 16)
     assert refused.code == ExitCode.USAGE
     assert "spec.outputs of the Fabric object has no entry of type hypernode" in refused.err
@@ -199,7 +199,7 @@ def test_names_that_toponaut_may_not_write_are_not_kept() -> None:
 
 def test_a_hypernode_that_changed_since_is_not_taken_over(admin: Admin) -> None:
     admin.write_racks(admin.leaves)
-    opened = DirectoryStore(admin.store)
+    opened = StoreFolder(admin.store)
     seen = hypernodes_of(admin)["rack-0"]
     (claimed,) = adopt_hypernodes([seen], {node: {} for node in admin.leaves[0]}).claimed
     admin.write(manifest("rack-0", 1, "Node", exact("other")))

@@ -12,8 +12,8 @@ import yaml
 from generator.cli.exit_codes import ExitCode
 from generator.objects.tree_record import RecentChanges
 from generator.objects.write_policy import parse_write_policy
-from generator.store.directory import DirectoryStore
 from runtime.clock import utc_now
+from tests.generator.folders import StoreFolder
 from tests.generator.scenes import Ran, Scene, run
 from topology.model.facts import Medium
 from topology.synthetic import FabricKind, SyntheticSpec
@@ -30,7 +30,7 @@ class Store:
     def __init__(self, root: Path) -> None:
         self.scene = Scene.of(root, SMALL)
         self.root = self.scene.store()
-        self.place = DirectoryStore(self.root)
+        self.place = StoreFolder(self.root)
         self.nodes = self.scene.nodes()
         assert self.run("apply").code == ExitCode.OK
 

@@ -10,7 +10,7 @@ import pytest
 
 from generator.cli.exit_codes import ExitCode
 from generator.outputs.hypernode import HyperNode
-from generator.store.directory import DirectoryStore
+from generator.store.fabric_store import FabricStore
 from tests.effort import first_of
 from tests.generator.scenes import Scene, run
 from topology.model.errors import StoreError
@@ -33,7 +33,7 @@ def cut_after(num: int, monkeypatch: pytest.MonkeyPatch) -> None:
     left = [num]
 
     def limited(write: Callable[..., bool]) -> Callable[..., bool]:
-        def run_limited(folder: DirectoryStore, what: HyperNode | str) -> bool:
+        def run_limited(folder: FabricStore, what: HyperNode | str) -> bool:
             if not left[0]:
                 raise StoreError("killed")
             left[0] -= 1
@@ -41,8 +41,8 @@ def cut_after(num: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
         return run_limited
 
-    monkeypatch.setattr(DirectoryStore, "put", limited(DirectoryStore.put))
-    monkeypatch.setattr(DirectoryStore, "remove", limited(DirectoryStore.remove))
+    monkeypatch.setattr(FabricStore, "put", limited(FabricStore.put))
+    monkeypatch.setattr(FabricStore, "remove", limited(FabricStore.remove))
 
 
 @pytest.mark.parametrize("cut", first_of([3, 0, 1, 2, 4, 5, 6, 7], 2))

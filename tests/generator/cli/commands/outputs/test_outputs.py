@@ -8,7 +8,7 @@ import pytest
 
 from generator.cli.exit_codes import ExitCode
 from generator.objects.fabric import parse_fabric_document
-from generator.store.directory import DirectoryStore
+from tests.generator.folders import StoreFolder
 from tests.generator.scenes import PAIRS, Scene, run
 from topology.reports.fabric_status import fabric_head
 
@@ -24,7 +24,7 @@ def store(tmp_path: Path) -> Path:
 def want(store: Path, *outputs: Mapping[str, object], **spec: object) -> None:
     document = fabric_head() | {"spec": {"outputs": list(outputs), **spec}}
     parse_fabric_document(document)
-    DirectoryStore(store).write_fabric(document)
+    StoreFolder(store).write_fabric(document)
 
 
 def files(store: Path) -> list[str]:
@@ -51,7 +51,7 @@ def test_apply_writes_every_output_and_plan_says_so(store: Path) -> None:
 def test_apply_without_hypernodes_records_the_decision_alone(store: Path) -> None:
     want(store, LABELS, changeBudget={"nodesPercent": 0, "domainsPercent": 0})
     assert run("apply", "--store", store).code == ExitCode.OK
-    opened = DirectoryStore(store)
+    opened = StoreFolder(store)
     record = opened.read_record().record
     assert record is not None
     assert record.tree is not None

@@ -10,7 +10,8 @@ import yaml
 
 from generator.cli.exit_codes import ExitCode
 from generator.outputs.hypernode import HyperNode, lint_hypernodes, parse_manifest
-from generator.store.directory import DirectoryStore, read_hypernodes
+from generator.store.fabric_store import FabricStore
+from generator.store.object_folders import read_hypernodes
 from tests.generator.scenes import RAILS, Scene, domain_names, run
 from topology.model.errors import StoreError
 from topology.synthetic import FabricKind, SyntheticSpec
@@ -207,15 +208,15 @@ def test_it_stops_at_the_first_failed_write_and_continues_in_the_next_run(
 ) -> None:
     store = scene.store()
     names = [row["name"] for row in run("plan", "--store", store, "-o", "json").document]
-    put = DirectoryStore.put
+    put = FabricStore.put
 
-    def refuse(folder: DirectoryStore, written: HyperNode) -> bool:
+    def refuse(folder: FabricStore, written: HyperNode) -> bool:
         if written.name == names[1]:
             raise StoreError("the disk is full")
         return put(folder, written)
 
     with monkeypatch.context() as full:
-        full.setattr(DirectoryStore, "put", refuse)
+        full.setattr(FabricStore, "put", refuse)
         ran = run("apply", "--store", store, "-o", "json")
     assert ran.code == ExitCode.INTERNAL
     assert [row["name"] for row in ran.document] == names[:1]

@@ -1,0 +1,446 @@
+"""The objects of one fabric, in a folder or a cluster: what is read, and the rules of each write.
+
+It is the same for both: only our own HyperNodes are written, the record follows from the record
+that was read, and an approval is used once. An unusable object becomes a problem that names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from generator.kube.listing import Listing, StoredObject
+from generator.objects.inventory import Inventory
+from generator.objects.pod_resources import FreeInventory
+from generator.objects.pods import (
+    BoundPod,
+    FollowedPod,
+    Gang,
+    RunningPod,
+    find_gangs,
+    find_unready_agents,
+)
+from generator.objects.tree_record import RECORD_NAME, TreeRecord, render_tree_record
+from generator.objects.write_policy import (
+    APPROVED_PLAN_ANNOTATION,
+    check_approval,
+    parse_write_policy,
+)
+from generator.outputs.hypernode import HyperNode, build_unreadable, parse_manifest, render_manifest
+from generator.outputs.object_names import is_object_name
+from generator.store.base import StoredHyperNodes, StoredRecord, StoredReports, build_stored_reports
+from generator.store.folder_store import FolderStore
+from generator.store.kinds import FABRICS, HYPERNODES, PODS, RECORDS, REPORTS
+from generator.store.object_store import (
+    Document,
+    ForeignObject,
+    ObjectStore,
+    StoreConflict,
+    Written,
+)
+from generator.store.reporter_names import name_reports_as_listed
+from topology.model.errors import (
+    ConfigError,
+    KubeConflict,
+    KubeNotFound,
+    ParseError,
+    StoreError,
+    show,
+)
+from topology.reports.compact_reports import Report, compact_report
+from topology.reports.fabric_status import FABRIC_NAME, fabric_head
+from topology.reports.neighbor_report import NeighborReport, render_report
+
+Value = TypeVar("Value")
+
+_MAX_ATTEMPTS: Final = 4
+
+
+class FabricStore:
+    """Reads reports, nodes and gangs; reads and writes HyperNodes, the record and the Fabric."""
+
+    def __init__(
+        self, objects: ObjectStore, *, agent_namespace: str = "", is_shared: bool = False
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            objects: in a folder or a cluster.
+            agent_namespace: the namespace in which pods count as agents.
+            is_shared: whether a program that the lock or the lease does not keep away may write.
+                Then each write of a HyperNode first checks that nobody has decided since.
+        """
+        self.objects = objects
+        self._agent_namespace = agent_namespace
+        self._is_shared = is_shared
+        self._decision: str | None = None
+        """The version of the record that was read or written last, empty if there was none; None:
+        it was not read, or cannot be."""
+        self._free_capacity = FreeInventory()
+        self._named: tuple[Listing[Report], Inventory | None, StoredReports] | None = None
+        """The reports and the inventory that were read last, and the reports as listed."""
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether everything was read once."""
+        return self.objects.is_synced
+
+    @property
+    def has_agent_tokens(self) -> bool:
+        """Whether each report is from an agent with a token of its own, which may write no other.
+
+        In a folder, anyone who can write a report can write everything else as well.
+        """
+        return self.objects.has_agent_tokens
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why some objects may not be current at the moment; already logged."""
+        return self.objects.problems
+
+    def hold_writes(self, namespace: str) -> AbstractContextManager[None]:
+        """Return a context in which no server of this namespace writes.
+
+        Raises:
+            TopologyError: another program writes; the message names it.
+        """
+        return self.objects.hold_writes(namespace)
+
+    def read_reports(self) -> StoredReports:
+        """Return all reports; the identical value if none changed.
+
+        In a folder, a report has the name of its listed node.
+
+        Raises:
+            TopologyError: the reports are not known, which does not mean that there are none.
+        """
+        listing = self.objects.read(REPORTS)
+        inventory = None if self.has_agent_tokens else self.objects.read_nodes()
+        last = self._named
+        if last is None or last[0] is not listing or last[1] is not inventory:
+            stored = build_stored_reports(listing)
+            last = listing, inventory, name_reports_as_listed(stored, inventory)
+            self._named = last
+        return last[2]
+
+    def write_report(self, report: NeighborReport) -> bool:
+        """Write a report of a switch that we walked; return False if nothing is new.
+
+        In a cluster, a new time alone is nothing new: pods show whether a report is fresh.
+
+        Raises:
+            TopologyError: the report cannot be written.
+        """
+        if self.has_agent_tokens:
+            known = self.objects.read(REPORTS).find(report.metadata.name)
+            if known is not None and _drop_time(known.value) == _drop_time(compact_report(report)):
+                return False
+        return self.objects.apply(REPORTS, render_report(report)).is_changed
+
+    def withdraw_report(self, name: str) -> None:
+        """Delete the report of a switch that another report replaced, if it exists.
+
+        Raises:
+            TopologyError: the report cannot be deleted, or another client wrote it just now.
+        """
+        if self.objects.read(REPORTS).find(name) is not None:
+            seen = self.objects.get(REPORTS, name)
+            if seen is not None:
+                self.objects.delete(REPORTS, seen)
+
+    def read_nodes(self) -> Inventory | None:
+        """Return the nodes with their whole capacity, or None if there is no list of nodes.
+
+        Raises:
+            TopologyError: the nodes are not known.
+        """
+        return self.objects.read_nodes()
+
+    def read_inventory(self) -> Inventory | None:
+        """Return the nodes with their free capacity, or None if there is no list of nodes.
+
+        Only one thread may call this.
+
+        Raises:
+            TopologyError: nodes or pods are not known.
+        """
+        inventory, pods = self.objects.read_nodes(), self.objects.read(PODS)
+        if inventory is None or pods.is_missing:
+            return inventory
+        return self._free_capacity.subtract(
+            inventory._replace(problems=(*inventory.problems, *pods.all_problems)),
+            (pod.resource_usage for pod in _select_pods(pods)),
+        )
+
+    def read_gangs(self) -> tuple[Gang, ...]:
+        """Return the gangs that run on two nodes or more.
+
+        Raises:
+            TopologyError: the pods are not known.
+        """
+        return find_gangs(_select_running(self.objects.read(PODS)))
+
+    def read_bound_pods(self) -> tuple[BoundPod, ...]:
+        """Return the pods of gangs that are bound to a node.
+
+        Read the bound pods before the inventory, so that the inventory's free capacity already
+        excludes every pod that was returned.
+
+        Raises:
+            TopologyError: the pods are not known.
+        """
+        pods = _select_pods(self.objects.read(PODS))
+        return tuple(pod.bound for pod in pods if pod.bound is not None)
+
+    def read_unready_agents(self) -> frozenset[str] | None:
+        """Return the nodes whose agent does not collect; None if the age of reports shows it.
+
+        Raises:
+            TopologyError: the pods are not known.
+        """
+        pods = self.objects.read(PODS)
+        if pods.is_missing:
+            return None
+        return find_unready_agents(_select_running(pods), self._agent_namespace)
+
+    def read_fabric(self) -> Mapping[str, Any] | None:
+        """Return the Fabric object, or None if there is none.
+
+        Raises:
+            TopologyError: the object is not known.
+        """
+        found = self._find_fabric()
+        return None if found is None else found.value
+
+    def _find_fabric(self) -> StoredObject[Document] | None:
+        listing = self.objects.read(FABRICS)
+        refused = listing.refused.get(FABRIC_NAME)
+        if refused is not None:
+            raise StoreError(str(refused))
+        return listing.find(FABRIC_NAME)
+
+    def write_status(self, status: Mapping[str, Any]) -> bool:
+        """Replace the status of the Fabric object; return False if it has this status already.
+
+        Creates the object if it does not exist. Only we write the status, so it does not matter
+        whether people have changed other fields since it was read.
+
+        Raises:
+            TopologyError: the object cannot be written.
+        """
+        found = self._find_fabric()
+        seen = None if found is None else found._replace(version="")
+        document = fabric_head() | {"status": dict(status)}
+        return self.objects.apply(FABRICS, document, seen=seen).is_changed
+
+    def approve(self, plan: str) -> None:
+        """Approve a held plan.
+
+        Raises:
+            ConfigError: the text is not the hash of the held plan.
+            TopologyError: the object cannot be written; in a cluster, also if there is none.
+        """
+        seen = self.objects.get(FABRICS, FABRIC_NAME)
+        check_approval(None if seen is None else seen.value, plan)
+        try:
+            self._set_approval(plan, None)
+        except KubeNotFound as error:
+            raise KubeNotFound(
+                f"nothing to approve: there is no Fabric {FABRIC_NAME} in the cluster; the first "
+                "round of `toponaut serve --kube` creates it"
+            ) from error
+
+    def consume_approval(self, plan: str) -> bool:
+        """Remove the approval of a plan that was applied; return whether there was one.
+
+        Raises:
+            TopologyError: the object cannot be written.
+        """
+
+        def attempt() -> bool:
+            seen = self.objects.get(FABRICS, FABRIC_NAME)
+            if seen is None or not parse_write_policy(seen.value).is_approved(plan):
+                return False
+            self._set_approval(None, seen)
+            return True
+
+        return _retry_on_conflict(attempt)
+
+    def _set_approval(self, plan: str | None, seen: StoredObject[Document] | None) -> None:
+        change = {"metadata": {"annotations": {APPROVED_PLAN_ANNOTATION: plan}}}
+        self.objects.patch(FABRICS, FABRIC_NAME, change, seen=seen)
+
+    def read_record(self) -> StoredRecord:
+        """Return the record of the HyperNodes that were decided last.
+
+        A file that cannot be read is a problem, and the next record replaces it.
+
+        Raises:
+            KubeError: it is not known whether there is a record.
+        """
+        try:
+            listing = self.objects.read(RECORDS)
+        except StoreError as error:
+            return StoredRecord(problems=(ParseError(str(error)),))
+        found, refused = listing.find(RECORD_NAME), listing.refused.get(RECORD_NAME)
+        self._decision = None if refused else _version_of(found)
+        return StoredRecord(found.value if found else None, (refused,) if refused else ())
+
+    def write_record(self, record: TreeRecord) -> bool:
+        """Write the record; return False if this record is there already.
+
+        Raises:
+            ForeignObject: another program has decided since the record was read.
+            TopologyError: the object cannot be written.
+        """
+        desired = render_tree_record(record)
+
+        def attempt() -> Written:
+            seen = self._get_record()
+            is_written = seen is not None and seen.value.get("spec") == desired["spec"]
+            if not is_written and self._decision not in (None, _version_of(seen)):
+                raise ForeignObject(
+                    f"TreeRecord {RECORD_NAME} has changed: another program decided"
+                )
+            return self.objects.apply(RECORDS, desired, seen=seen)
+
+        written = _retry_on_conflict(attempt)
+        self._decision = written.version
+        return written.is_changed
+
+    def _get_record(self) -> StoredObject[Document] | None:
+        """Return the record as it is now; a file that cannot be read is replaced like none."""
+        try:
+            return self.objects.get(RECORDS, RECORD_NAME)
+        except StoreError:
+            return None
+
+    def _check_decision(self) -> None:
+        """Refuse to write if another program has decided since the record was read.
+
+        Raises:
+            ForeignObject: it has.
+        """
+        if not self._is_shared or self._decision is None:  # this user may not read the record
+            return
+        if _version_of(self._get_record()) != self._decision:
+            raise ForeignObject("another program has decided meanwhile; run the command again")
+
+    def read_hypernodes(self) -> StoredHyperNodes:
+        """Return all HyperNodes, ours and foreign ones.
+
+        Raises:
+            TopologyError: the HyperNodes are not known.
+        """
+        listing = self.objects.read(HYPERNODES)
+        unreadable = (build_unreadable(name) for name in listing.refused if is_object_name(name))
+        hypernodes = sorted((*listing.values, *unreadable), key=lambda row: row.name)
+        return StoredHyperNodes(tuple(hypernodes), listing.all_problems, listing.is_missing)
+
+    def put(self, hypernode: HyperNode) -> bool:
+        """Create or replace a HyperNode; return False if it has this content already.
+
+        Raises:
+            ForeignObject: an object of another client has this name.
+            TopologyError: the object cannot be written.
+        """
+        self._check_decision()
+        desired = render_manifest(hypernode)
+
+        def attempt() -> Written:
+            return self.objects.apply(HYPERNODES, desired, seen=self._get_own(hypernode.name))
+
+        return _retry_on_conflict(attempt).is_changed
+
+    def take_over(self, hypernode: HyperNode, seen: HyperNode) -> bool:
+        """Replace a HyperNode of another client, which a person approved.
+
+        Args:
+            hypernode: as ours.
+            seen: as it was when the take-over was planned.
+
+        Raises:
+            ForeignObject: it was changed or deleted since.
+            TopologyError: the object cannot be written.
+        """
+        self._check_decision()
+        found = self.objects.get(HYPERNODES, hypernode.name)
+        if found is None or parse_manifest(found.value) != seen:
+            raise ForeignObject(f"HyperNode {hypernode.name} was changed; plan again")
+        return self.objects.apply(HYPERNODES, render_manifest(hypernode), seen=found).is_changed
+
+    def remove(self, name: str) -> bool:
+        """Delete a HyperNode; return whether it existed.
+
+        Raises:
+            ForeignObject: an object of another client has this name.
+            TopologyError: the object cannot be deleted.
+        """
+        self._check_decision()
+
+        def attempt() -> bool:
+            seen = self._get_own(name)
+            return seen is not None and self.objects.delete(HYPERNODES, seen)
+
+        return _retry_on_conflict(attempt)
+
+    def _get_own(self, name: str) -> StoredObject[Document] | None:
+        """Return our own HyperNode of this name, or None if there is none."""
+        try:
+            found = self.objects.get(HYPERNODES, name)
+        except StoreError as error:
+            raise ForeignObject(f"HyperNode {show(name)} stays unchanged: {error}") from error
+        if found is not None and not _is_own(found.value):
+            why = "it is not managed by Toponaut, or cannot be read"
+            raise ForeignObject(f"HyperNode {name} stays unchanged: {why}")
+        return found
+
+
+def open_folder(root: Path, nodes: Path | None = None) -> FabricStore:
+    """Return the store in a folder; arguments and errors as of `FolderStore`."""
+    return FabricStore(FolderStore(root, nodes))
+
+
+def _retry_on_conflict(attempt: Callable[[], Value]) -> Value:
+    """Repeat a read and a write a few times if the object changed in between.
+
+    Other clients write into our objects too: Volcano counts the nodes of each HyperNode in its
+    status.
+
+    Raises:
+        KubeConflict: the object changed each time.
+        StoreConflict: the same, in a folder.
+    """
+    for _ in range(_MAX_ATTEMPTS - 1):
+        try:
+            return attempt()
+        except (KubeConflict, StoreConflict):
+            continue
+    return attempt()
+
+
+def _version_of(found: StoredObject[Any] | None) -> str:
+    return "" if found is None else found.version
+
+
+def _is_own(document: Document) -> bool:
+    """Return whether a HyperNode can be read and is ours."""
+    try:
+        return parse_manifest(document).is_ours
+    except ConfigError:
+        return False
+
+
+def _select_running(pods: Listing[FollowedPod | None]) -> list[RunningPod]:
+    return [pod.running for pod in _select_pods(pods) if pod.running is not None]
+
+
+def _select_pods(pods: Listing[FollowedPod | None]) -> list[FollowedPod]:
+    return [pod for pod in pods.values if pod is not None]
+
+
+def _drop_time(report: Report) -> tuple[object, ...]:
+    """Return the content of a report without its time."""
+    return report.content, report.status.model_copy(update={"observed_at": None})

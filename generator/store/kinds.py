@@ -1,0 +1,137 @@
+"""The kinds of objects that a store keeps, and how each is read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+import yaml
+
+from generator.kube import resources
+from generator.kube.cache import Parse
+from generator.kube.listing import Listing
+from generator.kube.quota import Quota
+from generator.kube.resources import Resource
+from generator.objects.inventory import ListedNode, parse_node
+from generator.objects.pods import FollowedPod, parse_followed_pod
+from generator.objects.tree_record import TreeRecord, parse_tree_record
+from generator.outputs.hypernode import HyperNode, parse_manifest
+from generator.store.interned_reports import REPORT_QUOTA, ReportInterner
+from generator.store.object_files import YAML_DUMPER, render_json
+from generator.store.object_folders import list_reports
+from runtime.retry import Backoff
+from topology.reports.compact_reports import Report
+
+Value = TypeVar("Value")
+
+_MAX_YAML_MEMBERS: Final = 5000
+
+
+class WritePace(NamedTuple):
+    """How fast a cluster's objects of a kind are written, and how long a write is tried."""
+
+    per_second: int
+    burst: int
+    max_attempts: int
+    timeout_s: float = 30.0
+    """Of one attempt."""
+    backoff: Backoff = Backoff()
+    """The waits between attempts."""
+
+
+CAREFUL: Final = WritePace(per_second=10, burst=100, max_attempts=4)
+"""For what a scheduler follows closely."""
+BULK: Final = WritePace(per_second=50, burst=50, max_attempts=2)
+"""For labels and the like, of which there may be 100,000."""
+URGENT: Final = WritePace(
+    per_second=50, burst=200, max_attempts=2, timeout_s=5.0, backoff=Backoff(0.2, 1.0)
+)
+"""For what a caller waits for."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind(Generic[Value]):
+    """A kind of objects, and the value that is kept of each."""
+
+    resource: Resource
+    new_parser: Callable[[], Parse[Value]]
+    """Returns the parser of one store, which may let equal parts of objects share memory."""
+    pace: WritePace = CAREFUL
+    is_private: bool = False
+    """Whether only Toponaut creates such objects, so that no name is taken."""
+    has_status: bool = False
+    """Whether the status is a subresource."""
+    page_size: int = 500
+    """Of a cluster's lists."""
+    query: tuple[tuple[str, str], ...] = ()
+    """Of a cluster's lists and watches, such as a selector."""
+    quota: Quota[Any] | None = None
+    """How much memory the values may take."""
+    older_versions: tuple[str, ...] = ()
+    """Versions with the same fields, which are used where the cluster does not serve the newest."""
+    is_optional: bool = False
+    """Whether a server goes on in a cluster that does not serve the kind."""
+    list_folder: Callable[[Path], Listing[Value]] | None = None
+    """Reads a folder in which files may have any names; None: the object NAME is in NAME.yaml."""
+    keep_cut: Callable[[Value], Value | None] = lambda _: None
+    """Returns what counts of a file that may be cut; None: nothing."""
+    render_text: Callable[[Mapping[str, Any]], str] = render_json
+    """Returns the content of a file."""
+
+
+def _keep_own(hypernode: HyperNode) -> HyperNode | None:
+    """Return our HyperNode of a file that may be cut, so that it differs from what is desired.
+
+    Toponaut ends every file with a line break, so this file is damaged and is written anew.
+    """
+    if not hypernode.is_ours:
+        return None
+    return replace(hypernode, num_inexact_members=hypernode.num_inexact_members + 1)
+
+
+def _render_manifest_text(document: Mapping[str, Any]) -> str:
+    """Return YAML for people; JSON of many members, which is read and written 20 times faster."""
+    if len(document["spec"]["members"]) > _MAX_YAML_MEMBERS:
+        return render_json(document)
+    return str(yaml.dump(document, Dumper=YAML_DUMPER, sort_keys=False))
+
+
+REPORTS: Final[Kind[Report]] = Kind(
+    resources.REPORTS,
+    ReportInterner,
+    is_private=True,
+    has_status=True,
+    page_size=50,  # the report of a switch has 60 KB, and needs ten times as much while decoded
+    quota=REPORT_QUOTA,
+    list_folder=list_reports,
+)
+HYPERNODES: Final[Kind[HyperNode]] = Kind(
+    resources.HYPERNODES,
+    lambda: parse_manifest,
+    is_optional=True,
+    keep_cut=_keep_own,
+    render_text=_render_manifest_text,
+)
+FABRICS: Final[Kind[Mapping[str, Any]]] = Kind(
+    resources.FABRICS,
+    lambda: dict,
+    has_status=True,
+    keep_cut=lambda document: document,  # a person may end the file without a line break
+)
+RECORDS: Final[Kind[TreeRecord]] = Kind(
+    resources.RECORDS, lambda: parse_tree_record, is_private=True
+)
+NODES: Final[Kind[ListedNode]] = Kind(resources.NODES, lambda: parse_node)
+UNENDED_PODS: Final = (
+    ("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="),
+)
+PODS: Final[Kind[FollowedPod | None]] = Kind(
+    resources.PODS, lambda: parse_followed_pod, query=UNENDED_PODS
+)
+"""The pods that use resources of a node."""
+WHOLE_PODS: Final[Kind[Mapping[str, Any]]] = Kind(resources.PODS, lambda: dict, query=UNENDED_PODS)
+"""The same pods, unparsed."""
+SERVED: Final[tuple[Kind[Any], ...]] = (REPORTS, NODES, HYPERNODES, FABRICS, RECORDS, PODS)
+"""What every round of a server reads."""
