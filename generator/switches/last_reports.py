@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
-from generator.store.base import StoredReports
+from generator.store.fabric_store import FabricStore
 from generator.switches.report_kind import is_switch_report
 from generator.switches.reports import (
     build_failed_report,
@@ -28,26 +28,10 @@ from topology.reports.neighbor_report import NeighborReport
 _NO_LLDP_ADVICE: Final = "it answers, but no longer shows its LLDP tables: check its LLDP agent"
 
 
-class ReportStore(Protocol):
-    """Stores reports of switches."""
-
-    def read_reports(self) -> StoredReports:
-        """Return all reports."""
-        ...
-
-    def write_report(self, report: NeighborReport) -> bool:
-        """Write a report; return False if the store has the same report already."""
-        ...
-
-    def withdraw_report(self, name: str) -> None:
-        """Delete the report of a switch; a missing report is not an error."""
-        ...
-
-
 class LastReports:
     """The last report of each switch of one list, by target."""
 
-    def __init__(self, store: ReportStore) -> None:
+    def __init__(self, store: FabricStore) -> None:
         """Start with the reports in the store, which are read when a walk first needs them."""
         self._store = store
         self._last: dict[Target, NeighborReport] = {}

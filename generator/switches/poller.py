@@ -16,10 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from generator.store.fabric_store import FabricStore
 from generator.switches.backoff import SwitchBackoff, find_due_targets
 from generator.switches.config import LoadedTargets, read_targets
 from generator.switches.discovery import Frontier
-from generator.switches.last_reports import LastReports, ReportStore
+from generator.switches.last_reports import LastReports
 from generator.switches.reports import derive_silent_findings
 from generator.switches.targets import Target
 from generator.switches.walk import SwitchWalk, WalkOutcome, WalkSession, walk_all, walk_switch
@@ -40,7 +41,7 @@ class SwitchPoller:
         self,
         config: Path,
         *,
-        store: ReportStore,
+        store: FabricStore,
         period: timedelta,
         deadline: timedelta,
         now: Callable[[], datetime],
