@@ -76,10 +76,10 @@ def open_plan_store(store: Path | None, cluster: ClusterAccess | None) -> Iterat
     if cluster is None:
         yield open_folder(store or Path())
         return
-    from generator.store.cluster_store import open_cluster
+    from generator.store.cluster_store import open_objects
 
-    with open_cluster(cluster, os.environ, on_note=partial(click.echo, err=True)) as opened:
-        yield opened
+    with open_objects(cluster, os.environ, on_note=partial(click.echo, err=True)) as objects:
+        yield FabricStore(objects, is_shared=True)
 
 
 @contextmanager
@@ -95,9 +95,9 @@ def open_publisher(
         yield FolderPublisher(store or Path(), namespace=namespace)
         return
     from generator.reconcile.cluster_outputs import ClusterPublisher
-    from generator.store.cluster_store import open_followed_cluster
+    from generator.store.cluster_store import open_objects
 
-    with open_followed_cluster(cluster, os.environ) as objects:
+    with open_objects(cluster, os.environ, on_change=lambda: None) as objects:
         yield ClusterPublisher(objects, namespace=namespace, clock=time.monotonic)
 
 

@@ -433,34 +433,20 @@ class ClusterStore:
 
 
 @contextmanager
-def open_cluster(
+def open_objects(
     access: ClusterAccess,
     environ: Mapping[str, str],
     *,
-    on_note: Callable[[str], None] | None = None,
-) -> Iterator[FabricStore]:
-    """Yield the store of a cluster for a command, and close its connections at the end.
+    on_change: Callable[[], None] | None = None,
+    on_note: Callable[[str], None] = lambda _: None,
+) -> Iterator[ClusterStore]:
+    """Yield the objects of a cluster, and close its connections at the end.
 
     Args:
         access: to the cluster.
         environ: the environment.
-        on_note: the command writes; receives lines for the person who waits for the lease.
-
-    Raises:
-        ConfigError: there are no credentials, or they are not usable.
-    """
-    load = find_credentials(kubeconfig=access.kubeconfig, context=access.context, environ=environ)
-    with closing(KubeTransport(load)) as transport:
-        pace = WaitContext(Stop(), monotonic, random.SystemRandom().uniform)
-        objects = ClusterStore(transport, pace=pace, on_note=on_note or (lambda _: None))
-        yield FabricStore(objects, is_shared=on_note is not None)
-
-
-@contextmanager
-def open_followed_cluster(
-    access: ClusterAccess, environ: Mapping[str, str]
-) -> Iterator[ClusterStore]:
-    """Yield the objects of a cluster, each kind followed from its first read.
+        on_change: as of `ClusterStore`.
+        on_note: receives lines for the person who waits for the lease.
 
     Raises:
         ConfigError: there are no credentials, or they are not usable.
@@ -469,9 +455,16 @@ def open_followed_cluster(
     pace = WaitContext(Stop(), monotonic, random.SystemRandom().uniform)
     with (
         closing(KubeTransport(load)) as transport,
-        ClusterStore(transport, pace=pace, on_change=lambda: None) as objects,
+        ClusterStore(transport, pace=pace, on_change=on_change, on_note=on_note) as objects,
     ):
         yield objects
+
+
+@contextmanager
+def open_cluster(access: ClusterAccess, environ: Mapping[str, str]) -> Iterator[FabricStore]:
+    """Yield the store of a cluster for a command that reads; arguments as of `open_objects`."""
+    with open_objects(access, environ) as objects:
+        yield FabricStore(objects)
 
 
 def _page(kind: Kind[Any]) -> Paging:

@@ -21,7 +21,7 @@ from generator.objects.outputs import Output, OutputType
 from generator.reconcile.cluster_outputs import ClusterPublisher
 from generator.reconcile.outputs import PublishRequest, publish_once
 from generator.simulation.replay.fabrics import build_tree_of_shape
-from generator.store.cluster_store import open_followed_cluster
+from generator.store.cluster_store import open_objects
 from tests.kube.conftest import WRITER, prepare
 from tests.lab.api_server import ApiServer, find_assets
 from topology.model.tree import TopologyTree
@@ -63,7 +63,7 @@ def publish(api: ApiServer, tree: TopologyTree) -> tuple[float, str]:
     """Write the labels as `toponaut apply` does; return the seconds, and the state."""
     access = ClusterAccess(str(api.kubeconfig(WRITER)), None)
     started_s = time.monotonic()
-    with open_followed_cluster(access, os.environ) as objects:
+    with open_objects(access, os.environ, on_change=lambda: None) as objects:
         publisher = ClusterPublisher(objects, namespace="default", clock=time.monotonic)
         request = PublishRequest(tree, OUTPUTS)
         outcome = publish_once(publisher, request, clock=time.monotonic, pause=time.sleep)

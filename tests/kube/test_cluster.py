@@ -10,7 +10,7 @@ from generator.cli.observation import read_observation
 from generator.cli.plans import read_observed
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
-from generator.kube.resources import FABRICS, HYPERNODES, NODES, REPORTS
+from generator.kube.resources import FABRICS, NODES, REPORTS
 from generator.outputs.hypernode import HyperNode, Member, MemberType
 from generator.reconcile.desired import plan_tree_changes
 from generator.reconcile.writer import apply_plan
@@ -18,7 +18,6 @@ from generator.store.cluster_store import ClusterStore
 from generator.store.fabric_store import FabricStore
 from generator.store.kinds import SERVED
 from generator.store.object_folders import read_reports
-from generator.store.object_store import ForeignObject
 from runtime.retry import WaitContext
 from tests.generator.scenes import RAILS, Ran, Scene, kube_node, run
 from tests.kube.conftest import WRITER, connecting, with_volcano
@@ -106,28 +105,6 @@ def test_it_applies_a_plan_and_then_rests(cluster: Cluster, store: FabricStore) 
         assert store.remove(action.name)
         assert not store.remove(action.name)
     assert cluster.run("plan", "--check").code == ExitCode.CHECK_FAILED
-
-
-def test_it_touches_no_hypernode_of_others(cluster: Cluster, store: FabricStore) -> None:
-    theirs = HyperNode("theirs", 1, "leaf", (Member(MemberType.NODE, "n1"),), labels=())
-    manifest = {
-        "apiVersion": HYPERNODES.api_version,
-        "kind": "HyperNode",
-        "metadata": {"name": "theirs"},
-        "spec": {
-            "tier": 1,
-            "members": [{"type": "Node", "selector": {"exactMatch": {"name": "n1"}}}],
-        },
-    }
-    cluster.api.expect("POST", HYPERNODES.path(), manifest)
-    try:
-        assert [one.name for one in store.read_hypernodes().hypernodes] == ["theirs"]
-        with pytest.raises(ForeignObject, match="theirs stays unchanged: it is not managed"):
-            store.put(theirs)
-        with pytest.raises(ForeignObject, match="theirs stays unchanged: it is not managed"):
-            store.remove("theirs")
-    finally:
-        cluster.api.expect("DELETE", HYPERNODES.path("theirs"))
 
 
 def test_it_names_an_unusable_report(cluster: Cluster) -> None:

@@ -11,13 +11,11 @@ from generator.cli.exit_codes import ExitCode
 from generator.kube.lease import LEASE_NAME
 from generator.kube.resources import HYPERNODES, LEASES, RECORDS
 from generator.kube.transport import KubeTransport
-from generator.objects.tree_record import RECORD_NAME, TreeRecord
+from generator.objects.tree_record import RECORD_NAME
 from generator.outputs.hypernode import OWN_LABELS, HyperNode, Member, MemberType
 from generator.store.cluster_store import ClusterStore
 from generator.store.fabric_store import FabricStore
-from generator.store.object_store import ForeignObject
 from runtime.retry import WaitContext
-from tests.generator.reconcile.cluster import tree_of
 from tests.generator.scenes import PAIRS, Scene
 from tests.kube.conftest import connecting
 from tests.kube.followers import JITTER, HastyStop
@@ -66,25 +64,6 @@ def give_lease(api: ApiServer, namespace: str, holder: str) -> None:
     head = {"apiVersion": LEASES.api_version, "kind": LEASES.kind}
     spec = {"holderIdentity": holder, "leaseDurationSeconds": 15}
     api.apply(path, {**head, "metadata": {"name": LEASE_NAME}, "spec": spec})
-
-
-def test_it_writes_nothing_once_another_program_has_decided(
-    volcano: ApiServer, open_store: Open
-) -> None:
-    first, second = open_store(), open_store()
-    first.read_record()
-    first.write_record(TreeRecord(tree_of([LEAF])))
-    first.put(LEAF)
-    second.read_record()
-    second.write_record(TreeRecord(tree_of([MORE])))
-    second.put(MORE)
-    with pytest.raises(ForeignObject, match="another program has decided"):
-        first.put(LEAF)
-    with pytest.raises(ForeignObject, match="another program has decided"):
-        first.remove(LEAF.name)
-    with pytest.raises(ForeignObject, match="another program has decided"):
-        first.take_over(LEAF, MORE)
-    assert members(volcano) == len(MORE.members)
 
 
 def test_two_commands_never_write_at_once(open_store: Open, namespace: str) -> None:

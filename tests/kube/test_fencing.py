@@ -11,7 +11,6 @@ from generator.objects.tree_record import (
     RECORD_NAME,
     RecentChanges,
     TreeRecord,
-    parse_tree_record,
 )
 from generator.outputs.hypernode import OWN_LABELS, HyperNode, Member, MemberType
 from generator.store.fabric_store import FabricStore
@@ -114,26 +113,6 @@ def no_record(volcano: ApiServer) -> Iterator[None]:
     volcano.request("DELETE", RECORDS.path(RECORD_NAME))
     yield
     volcano.request("DELETE", RECORDS.path(RECORD_NAME))
-
-
-@pytest.mark.usefixtures("no_record")
-def test_two_programs_do_not_decide_from_one_record(
-    volcano: ApiServer, through: KubeTransport
-) -> None:
-    """Otherwise the second would forget the first one's changes, and the budget with them."""
-    first, second = command_store(through), command_store(through)
-    for number in range(2):
-        assert first.read_record() == second.read_record()
-        moved = RecentChanges({f"n{number}": number})
-        first.write_record(TreeRecord(tree_of([LEAF]), moved))
-        with pytest.raises(ForeignObject, match="another program decided"):
-            second.write_record(TreeRecord(tree_of([MORE])))
-        assert first.read_record().record == TreeRecord(tree_of([LEAF]), moved)
-    second.read_record()
-    assert second.write_record(TreeRecord(tree_of([MORE])))
-    assert not second.write_record(TreeRecord(tree_of([MORE])))
-    found = volcano.expect("GET", RECORDS.path(RECORD_NAME))
-    assert parse_tree_record(found) == TreeRecord(tree_of([MORE]))
 
 
 @pytest.mark.usefixtures("no_record")

@@ -1,21 +1,19 @@
-"""The rules of writes, on a folder; tests/kube has them on a cluster."""
+"""The rules of writes on a folder, and what a folder has beside them."""
 
 from pathlib import Path
 
 import pytest
 
 from generator.objects.fabric import parse_fabric_document
-from generator.objects.tree_record import TreeRecord
-from generator.objects.write_policy import parse_write_policy
 from generator.store.fabric_store import FabricStore
 from generator.store.folder_store import FolderStore
 from generator.store.kinds import HYPERNODES
-from generator.store.object_store import ForeignObject, StoreConflict, StoreFenced
+from generator.store.object_store import StoreFenced
 from tests.generator.folders import StoreFolder
-from tests.generator.reconcile.cluster import hypernode, tree_of
+from tests.generator.reconcile.cluster import hypernode
+from tests.generator.store.store_rules import HASH, OpenStore, StoreRules
 from topology.model.errors import StoreError
 
-HASH = "0123456789abcdef"
 LEAF, MORE = hypernode("leaf-1", 1, "a"), hypernode("leaf-1", 1, "a", "b")
 
 
@@ -24,21 +22,17 @@ def store(tmp_path: Path) -> StoreFolder:
     return StoreFolder(tmp_path)
 
 
-def test_an_approval_changes_no_other_field(store: StoreFolder) -> None:
-    document = {
-        "apiVersion": "toponaut.io/v1alpha1",
-        "kind": "Fabric",
-        "metadata": {"name": "default", "labels": {"a": "b"}, "annotations": {"team": "x"}},
-        "spec": {"paused": True},
-        "status": {"sweepers": []},
-    }
-    store.write_fabric(document)
-    store.approve(HASH)
-    assert parse_write_policy(store.read_fabric()).is_approved(HASH)
-    assert not store.consume_approval(HASH[::-1])
-    assert store.consume_approval(HASH)
-    assert store.read_fabric() == document
-    assert not store.consume_approval(HASH), "it is for one time"
+class TestFolderStore(StoreRules):
+    """A folder, as commands read and write it."""
+
+    @pytest.fixture
+    def open_store(self, tmp_path: Path) -> OpenStore:
+        """Opens the store of an empty folder."""
+
+        def opened(*, is_shared: bool = False) -> FabricStore:
+            return FabricStore(FolderStore(tmp_path), is_shared=is_shared)
+
+        return opened
 
 
 def test_an_approval_creates_a_complete_object(store: StoreFolder) -> None:
@@ -46,54 +40,6 @@ def test_an_approval_creates_a_complete_object(store: StoreFolder) -> None:
     assert parse_fabric_document(store.read_fabric()).metadata.name == "default"
     store.consume_approval(HASH)
     assert "annotations" not in (store.read_fabric() or {})["metadata"]
-
-
-def test_a_status_is_replaced_and_the_rest_stays(store: StoreFolder) -> None:
-    assert store.write_status({"generation": 1, "unplaced": 2})
-    store.approve(HASH)
-    assert store.write_status({"generation": 2})
-    assert not store.write_status({"generation": 2})
-    document = store.read_fabric() or {}
-    assert document["status"] == {"generation": 2}
-    assert parse_write_policy(document).is_approved(HASH)
-
-
-def test_two_programs_do_not_decide_from_one_record(tmp_path: Path) -> None:
-    first, second = StoreFolder(tmp_path), StoreFolder(tmp_path)
-    assert first.read_record() == second.read_record()
-    assert first.write_record(TreeRecord(tree_of([LEAF])))
-    with pytest.raises(ForeignObject, match="another program decided"):
-        second.write_record(TreeRecord(tree_of([MORE])))
-    second.read_record()
-    assert second.write_record(TreeRecord(tree_of([MORE])))
-    assert not second.write_record(TreeRecord(tree_of([MORE])))
-
-
-def test_a_shared_store_writes_nothing_once_another_program_has_decided(tmp_path: Path) -> None:
-    first = FabricStore(FolderStore(tmp_path), is_shared=True)
-    first.read_record()
-    first.write_record(TreeRecord(tree_of([LEAF])))
-    assert first.put(LEAF)
-    second = StoreFolder(tmp_path)
-    second.read_record()
-    second.write_record(TreeRecord(tree_of([MORE])))
-    with pytest.raises(ForeignObject, match="another program has decided"):
-        first.put(MORE)
-    with pytest.raises(ForeignObject, match="another program has decided"):
-        first.remove("leaf-1")
-    assert second.read_hypernodes().hypernodes == (LEAF,)
-
-
-def test_a_write_of_an_object_that_has_changed_is_a_conflict(store: StoreFolder) -> None:
-    store.put(LEAF)
-    seen = store.objects.get(HYPERNODES, "leaf-1")
-    assert seen is not None
-    store.put(MORE)
-    with pytest.raises(StoreConflict, match="has changed since it was read"):
-        store.objects.apply(HYPERNODES, seen.value, seen=seen)
-    with pytest.raises(StoreConflict):
-        store.objects.delete(HYPERNODES, seen)
-    assert store.read_hypernodes().hypernodes == (MORE,)
 
 
 def test_a_server_that_was_replaced_writes_nothing(tmp_path: Path) -> None:
