@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -22,15 +21,10 @@ from generator.objects.outputs import OutputState
 from generator.objects.pods import Gang
 from generator.objects.tree_record import TreeRecord
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, parse_tree_spec
-from generator.objects.write_policy import WritePolicy
+from generator.objects.write_policy import parse_write_policy
 from generator.outputs.hypernode import HyperNode
-from generator.reconcile.decided_tree import (
-    TreeStep,
-    add_unplaced,
-    build_record,
-    build_step,
-    find_last_tree,
-)
+from generator.reconcile.decided_tree import add_unplaced, find_last_tree
+from generator.reconcile.decision import Decision, RoundState, judge
 from generator.reconcile.desired import (
     compute_coverage,
     find_decided,
@@ -38,11 +32,17 @@ from generator.reconcile.desired import (
     plan_tree_changes,
 )
 from generator.reconcile.folder_outputs import FolderPublisher
-from generator.reconcile.guard import PlanEvidence, PlanVerdict, hash_plan, judge_plan
+from generator.reconcile.guard import HoldReason, PlanEvidence, PlanVerdict
 from generator.reconcile.outcome import OutputsOutcome
 from generator.reconcile.outputs import Publisher, PublishRequest, build_request, publish_once
 from generator.reconcile.plan import Action, render_action
-from generator.reconcile.writer import ApplyResult, HyperNodeStore, apply_plan
+from generator.reconcile.writer import (
+    ApplyResult,
+    DecisionStore,
+    WriteOutcome,
+    carry_out,
+    find_done,
+)
 from generator.store.base import NO_VOLCANO, StoredHyperNodes, StoredRecord
 from generator.store.fabric_store import FabricStore, open_folder
 from generator.store.folder_lock import FolderLock
@@ -50,6 +50,7 @@ from generator.store.object_folders import read_hypernodes
 from runtime.clock import utc_now
 from runtime.signals import noting_interruption
 from topology.model.errors import (
+    ConfigError,
     KubeError,
     KubeForbidden,
     KubeNotFound,
@@ -120,19 +121,29 @@ def hold_folder(store: Path | None) -> Iterator[None]:
 
 
 class Plan(NamedTuple):
-    """Ordered actions, the verdict on them, and the problems met while planning."""
+    """What a command would write, the verdict on it, and the problems met while planning."""
 
-    actions: tuple[Action, ...]
-    problems: tuple[ParseError, ...]
+    state: RoundState
+    """What `decide` decides on."""
     verdict: PlanVerdict
-    decision: TreeStep
-    """The step from the last decision, which is recorded before the first action."""
-    is_adoptable: bool = True
-    """Whether the step may be recorded although it needs no action."""
-    is_decision_only: bool = False
-    """Whether the actions are recorded and not written: there is no output `hypernode`."""
+    problems: tuple[ParseError, ...]
     outputs: PublishRequest | None = None
     """What the other outputs should be once the plan is written; None while it is unknown."""
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """Ordered actions."""
+        return self.state.actions
+
+    @property
+    def is_approved(self) -> bool:
+        """Whether a person has approved the plan, in the Fabric object or with an option."""
+        return self.verdict.hash in (self.state.approved, self.state.policy.approved_plan)
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the plan is written, unless writing is paused."""
+        return self.verdict.is_allowed or self.is_approved
 
 
 class ObservedHyperNodes(NamedTuple):
@@ -222,10 +233,15 @@ def _fetch_observed(cluster: ClusterAccess) -> ObservedHyperNodes:
         return ObservedHyperNodes(read.hypernodes, tuple(problems), fabric, gangs, stored.record)
 
 
-def build_plan(sources: Sources, observed: ObservedHyperNodes, *, policy: WritePolicy) -> Plan:
+def build_plan(sources: Sources, observed: ObservedHyperNodes, *, approved: str = "") -> Plan:
     """Read the sources, plan the changes towards their tree, and judge the plan.
 
     Saved reports have no age, so every report counts as fresh.
+
+    Args:
+        sources: of the tree.
+        observed: what the plan changes, and what it depends on.
+        approved: the hash of a plan that an option approves.
 
     Raises:
         click.UsageError: no source is given.
@@ -233,48 +249,59 @@ def build_plan(sources: Sources, observed: ObservedHyperNodes, *, policy: WriteP
     """
     tree_spec, problems = parse_tree_spec(observed.fabric)
     if not tree_spec.has_hypernodes and not tree_spec.outputs:
-        return _build_removal(observed, policy, problems)
+        return _build_removal(observed, approved, problems)
     previous = find_last_tree(observed.record, observed.hypernodes)
-    return plan_observation(read_observation(sources, previous=previous), observed, policy=policy)
+    read = read_observation(sources, previous=previous)
+    return plan_observation(read, observed, approved=approved)
 
 
 def plan_observation(
-    read: LoadedObservation, observed: ObservedHyperNodes, *, policy: WritePolicy
+    read: LoadedObservation,
+    observed: ObservedHyperNodes,
+    *,
+    approved: str = "",
+    claims: tuple[Action, ...] = (),
+    holds: tuple[HoldReason, ...] = (),
 ) -> Plan:
-    """Plan the changes towards an observed tree, and judge the plan."""
+    """Plan the changes towards an observed tree, and judge the plan.
+
+    Args:
+        read: the observed tree.
+        observed: what the plan changes.
+        approved: the hash of a plan that an option approves.
+        claims: actions that come before those of the plan.
+        holds: reasons to hold the plan whatever it changes.
+    """
     tree_spec = parse_tree_spec(observed.fabric)[0]
     existing = observed.hypernodes
     if not tree_spec.has_hypernodes:  # the plan differs from the last decision
         existing = find_decided(observed.record, read.observation.tree)
     planned = plan_tree_changes(read.observation, existing)
-    decision = build_step(
-        observed.record,
-        planned.desired,
-        existing=find_last_tree(observed.record, existing),
-        budget=policy.budget,
-        now=utc_now(),
-    )
+    planned = planned._replace(actions=(*claims, *planned.actions))
     coverage = compute_coverage(read.inputs.inventory, read.inputs.reports, read.observation.tree)
-    verdict = judge_plan(
-        planned.actions,
-        decision,
-        budget=policy.budget,
-        evidence=PlanEvidence(coverage, observed.gangs, read.observation.doubts),
-    )
-    problems = (*read.problems, *observed.problems, *policy.problems, *planned.problems)
-    # Without a desired tree the fabric is unknown; with conflicts, some were not written.
-    is_adoptable = planned.desired is not None and (verdict.is_allowed or not planned.problems)
-    is_decided = verdict.is_allowed or policy.is_approved(verdict.hash)
-    request = _build_request(read, planned.desired if is_decided else None, tree_spec, observed)
-    return Plan(
-        planned.actions,
-        problems,
-        verdict,
-        decision,
-        is_adoptable=is_adoptable,
+    state = _begin(observed, approved)._replace(
+        planned=planned,
+        observed=existing,
+        existing=find_last_tree(observed.record, existing),
+        evidence=PlanEvidence(coverage, observed.gangs, read.observation.doubts, holds),
         is_decision_only=not tree_spec.has_hypernodes,
-        outputs=request,
     )
+    problems = (*read.problems, *observed.problems, *state.policy.problems, *planned.problems)
+    plan = Plan(state, judge(state), problems)
+    desired = planned.desired if plan.is_decided else None
+    return plan._replace(outputs=_build_request(read, desired, tree_spec, observed))
+
+
+def _begin(observed: ObservedHyperNodes, approved: str) -> RoundState:
+    """Return what a command decides on before anything is planned.
+
+    Raises:
+        ConfigError: the option's text is not the hash of a plan.
+    """
+    policy = parse_write_policy(observed.fabric)
+    if approved:
+        policy.with_approved_plan(approved)
+    return RoundState(None, utc_now(), record=observed.record, policy=policy, approved=approved)
 
 
 def _build_request(
@@ -286,32 +313,32 @@ def _build_request(
     """Return what the other outputs should be: as decided now, or as decided before."""
     inventory = read.inputs.inventory
     nodes = [node.name for node in inventory.nodes] if inventory else ()
-    tree = desired or (observed.record.tree if observed.record is not None else None)
-    if tree is not None and tree.domains:
-        tree = add_unplaced(tree, nodes=nodes, unplaced=read.observation.tree.unplaced)
-    else:
-        tree = None
+    tree = desired or (None if observed.record is None else observed.record.tree)
+    if tree is not None:
+        unplaced = read.observation.tree.unplaced
+        tree = add_unplaced(tree, nodes=nodes, unplaced=unplaced) if tree.domains else None
     return build_request(tree, tree_spec, fabric=observed.fabric, gangs=observed.gangs)
 
 
 def _build_removal(
-    observed: ObservedHyperNodes, policy: WritePolicy, spec_problems: tuple[ParseError, ...]
+    observed: ObservedHyperNodes, approved: str, spec_problems: tuple[ParseError, ...]
 ) -> Plan:
     """Return the plan that removes all of our HyperNodes, because the Fabric object wants none."""
     planned = plan_removal(observed.hypernodes)
-    counts = Counter(action.op for action in planned.actions)
-    decision = build_step(observed.record, planned.desired, budget=policy.budget, now=utc_now())
-    problems = (*observed.problems, *policy.problems, *spec_problems, *planned.problems)
-    verdict = PlanVerdict(hash_plan(planned.actions), counts=counts)
+    state = _begin(observed, approved)._replace(
+        planned=planned, observed=observed.hypernodes, is_removal=True
+    )
+    problems = (*observed.problems, *state.policy.problems, *spec_problems, *planned.problems)
     removed = build_request(None, DEFAULT_TREE_SPEC, fabric=observed.fabric)
-    return Plan(planned.actions, problems, verdict, decision, outputs=removed)
+    return Plan(state, judge(state), problems, removed)
 
 
-def print_verdict(verdict: PlanVerdict, policy: WritePolicy) -> None:
+def print_verdict(plan: Plan) -> None:
     """Print on stderr the hash of a plan, and whether `serve` and `apply` would apply it."""
+    verdict, policy = plan.verdict, plan.state.policy
     if not verdict.counts:
         return
-    approved = " and approved" if policy.is_approved(verdict.hash) else ""
+    approved = " and approved" if plan.is_approved else ""
     text = "can be applied" if verdict.is_allowed else f"is held{approved}: {verdict.reason_text}"
     why = f": {policy.unknown}" if policy.unknown else ""
     paused = f"; writing is paused{why}" if policy.is_paused else ""
@@ -338,71 +365,79 @@ def are_good(outcome: OutputsOutcome) -> bool:
     return all(row.state in _GOOD_STATES for row in outcome.rows)
 
 
-def build_plan_table(plan: Plan) -> Table:
+def build_plan_table(actions: Sequence[Action]) -> Table:
     """Return a row per action, and their number."""
     rows = [
         (action.op.value, action.name, str(action.tier), show(action.reason, 200))
-        for action in plan.actions
+        for action in actions
     ]
     total = show_count(len(rows), "action")
     return Table(("action", "hypernode", "tier", "reason"), rows, total, "nothing to change")
 
 
-def hold_writes(plan: Plan, store: FabricStore, namespace: str) -> AbstractContextManager[None]:
-    """Let no server write within the context; without anything to write, do nothing."""
-    return store.hold_writes(namespace) if plan.actions or _is_new(plan) else nullcontext()
+def drop_approval(decision: Decision, store: FabricStore, namespace: str) -> None:
+    """Remove the approval of another plan than this one, unless a server decides about it.
+
+    A record of a clock that was ahead is corrected too, although the plan is not written.
+    """
+    if not (decision.void_approval or decision.record):
+        return
+    with suppress(ConfigError, KubeError, StoreError), store.hold_writes(namespace):
+        removal = carry_out(decision, store).removal
+        if removal.is_removed:
+            text = f"the approval of plan {removal.approval} is removed: it is not held"
+            click.echo(text, err=True)
 
 
 def write_plan(
-    plan: Plan,
+    decision: Decision,
     store: FabricStore,
     output: str,
     *,
     observed: ObservedHyperNodes,
-    writer: HyperNodeStore | None = None,
-) -> ApplyResult:
-    """Record what is decided, use up its approval, write the actions, and print the done ones.
+    namespace: str,
+    target: DecisionStore | None = None,
+) -> WriteOutcome:
+    """Carry out a decision while no server writes, and print the actions that are done.
 
     Args:
-        plan: what to do.
-        store: where it is recorded.
+        decision: what to do; if it writes nothing, a server may run.
+        store: whose servers do not write meanwhile.
         output: the format of the done actions.
-        observed: what the plan follows from; nothing is written if it has changed.
-        writer: where the actions are written; None: the store.
+        observed: what the decision follows from; nothing is written if it has changed.
+        namespace: of the servers.
+        target: where it is written; None: the store.
     """
-    num_done = 0
+    num_done, total = 0, len(decision.plan)
 
     def describe() -> str:
-        total = show_count(len(plan.actions), "action")
-        return f"{num_done} of {total} done; the next run continues"
+        return f"{num_done} of {show_count(total, 'action')} done; the next run continues"
 
-    with open_progress("writing HyperNodes") as progress, noting_interruption(describe):
+    with (
+        store.hold_writes(namespace) if decision.is_writing else nullcontext(),
+        open_progress("writing HyperNodes") as progress,
+        noting_interruption(describe),
+    ):
 
         def count_action(_: Action) -> None:
             nonlocal num_done
             num_done += 1
-            progress.show("writing HyperNodes", num_done=num_done, total=len(plan.actions))
+            progress.show("writing HyperNodes", num_done=num_done, total=total)
 
         try:
-            _check_unchanged(plan, observed, store)
-            _write_record(plan, store)
+            _check_unchanged(decision, observed, store)
         except (KubeError, StoreError) as error:
-            result = ApplyResult((), plan.actions, error)
+            outcome = WriteOutcome(applied=ApplyResult((), decision.plan, error))
         else:
-            unwritten = ApplyResult(plan.actions)
-            result = (
-                unwritten
-                if plan.is_decision_only
-                else apply_plan(plan.actions, writer or store, on_done=count_action)
-            )
-    document = [render_action(action) for action in result.done]
-    print_document(
-        document, output, text=lambda: build_plan_table(plan._replace(actions=result.done))
-    )
-    return result
+            decision = decision._replace(void_approval="")
+            outcome = carry_out(decision, target or store, on_done=count_action)
+    done = find_done(decision, outcome.applied)
+    document = [render_action(action) for action in done]
+    print_document(document, output, text=lambda: build_plan_table(done))
+    return outcome
 
 
-def _check_unchanged(plan: Plan, observed: ObservedHyperNodes, store: FabricStore) -> None:
+def _check_unchanged(decision: Decision, observed: ObservedHyperNodes, store: FabricStore) -> None:
     """Refuse a plan that follows from an outdated decision, or from outdated HyperNodes.
 
     Raises:
@@ -413,28 +448,6 @@ def _check_unchanged(plan: Plan, observed: ObservedHyperNodes, store: FabricStor
     with suppress(KubeForbidden):  # then it could not be read for the plan either, which is said
         if store.read_record().record != observed.record:
             raise StoreError("another program has decided meanwhile; run the command again")
-    if plan.is_decision_only:  # no HyperNode is written; without Volcano, there are none to read
-        return
-    if plan.actions and store.read_hypernodes().hypernodes != observed.hypernodes:
+    # If no HyperNode is written, there may be none to read: Volcano is not installed.
+    if decision.actions and store.read_hypernodes().hypernodes != observed.hypernodes:
         raise StoreError("HyperNodes have changed meanwhile; run the command again")
-
-
-def _is_new(plan: Plan) -> bool:
-    """Return whether a plan records a decision."""
-    return not plan.decision.is_restoration and bool(plan.actions or plan.is_adoptable)
-
-
-def _write_record(plan: Plan, store: FabricStore) -> None:
-    """Record a decision that is new; what a person approved does not count in the budget."""
-    if _is_new(plan):
-        is_charged = plan.verdict.is_allowed
-        store.write_record(
-            build_record(
-                plan.decision,
-                moved=plan.verdict.moved if is_charged else (),
-                deleted=plan.verdict.deleted if is_charged else (),
-                now=utc_now(),
-            )
-        )
-    if plan.actions:
-        store.consume_approval(plan.verdict.hash)

@@ -178,6 +178,15 @@ class Decision(NamedTuple):
     conflict_text: str = ""
 
     @property
+    def is_writing(self) -> bool:
+        """Whether anything of a plan is written."""
+        return bool(self.record or self.plan or self.actions)
+
+    def without_plan(self) -> Decision:
+        """Return the decision to leave the HyperNodes as they are."""
+        return self._replace(kind=DecisionKind.NOTHING, approval="", plan=(), actions=())
+
+    @property
     def held(self) -> PlanVerdict | None:
         """The verdict on the held plan; None if no plan is held."""
         return self.verdict if self.kind is DecisionKind.HOLD else None

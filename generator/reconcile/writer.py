@@ -175,6 +175,14 @@ def carry_out(
     return outcome._replace(completed_plan=hash_plan(decision.plan) if decision.plan else "")
 
 
+def find_done(decision: Decision, applied: ApplyResult) -> tuple[Action, ...]:
+    """Return the actions of the plan that are carried out."""
+    if decision.plan == decision.actions:
+        return applied.done
+    # The record alone is written, and with it the whole plan is carried out.
+    return () if applied.error is not None else decision.plan
+
+
 def _remove_void_approval(decision: Decision, store: DecisionStore) -> ApprovalRemoval:
     void = decision.void_approval
     if not void:
@@ -203,11 +211,7 @@ def _remember(
 ) -> WriteMemory:
     """Return what the next round must know of the writes."""
     memory = decision.memory
-    if decision.plan == decision.actions:
-        done = applied.done
-    else:  # the record alone is written, and with it the whole plan is carried out
-        done = () if applied.error is not None else decision.plan
-    names = [action.name for action in done]
+    names = [action.name for action in find_done(decision, applied)]
     if applied.error is None and decision.kind in _COMPLETE:
         memory = memory._replace(num_failures=0)
     if decision.kind is DecisionKind.WRITE:

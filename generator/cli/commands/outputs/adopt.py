@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from generator.cli.observation import LoadedObservation
     from generator.cli.plans import ObservedHyperNodes, Plan
     from generator.ingest.sources import Sources
+    from generator.objects.tree_record import TreeRecord
     from generator.reconcile.object_plan import LabelTakeover, SeenNode
     from generator.reconcile.outputs import PublishRequest
     from generator.store.fabric_store import FabricStore
@@ -89,7 +90,7 @@ def command(
     """
     from generator.cli import plans
     from generator.cli.observation import parse_sources
-    from generator.objects.write_policy import parse_write_policy
+    from generator.reconcile.decision import decide
 
     given = parse_sources(sources)
     if labels and (store or names_in):
@@ -99,29 +100,33 @@ def command(
     cluster = None if store else given.cluster
     with plans.hold_folder(store), plans.open_plan_store(store, cluster) as opened:
         observed = plans.read_observed(store, None, given.cluster)
-        policy = parse_write_policy(observed.fabric)
-        policy = policy if approve is None else policy.with_approved_plan(approve)
         given = plans.add_store_reports(given, store, observed.fabric)
         adopted = (
-            _plan_labels(given, observed, labels)
+            _plan_labels(given, observed, labels, approve or "")
             if labels
-            else _plan_hypernodes(given, observed, names_in)
+            else _plan_hypernodes(given, observed, names_in, approve or "")
         )
         if not isinstance(adopted, _AdoptionPlan):
             _print_nothing("label" if labels else "HyperNode", output)
             exit_with_problems(adopted)
         plan = adopted.plan
-        if policy.is_paused or not policy.is_approved(plan.verdict.hash):
+        if not (adopted.is_approved and plan.state.is_writing):
             print_document(
                 _render_document(adopted), output, text=lambda: _render_text(adopted, output)
             )
-            plans.print_verdict(plan.verdict, policy)
+            plans.print_verdict(plan)
             exit_with_problems(plan.problems, ExitCode.CHECK_FAILED)
-        with plans.hold_writes(plan, opened, namespace):
-            writer = _TakeOverWriter(opened, adopted.hypernodes)
-            result = plans.write_plan(plan, opened, output, observed=observed, writer=writer)
-        if result.error is None and not plan.actions:
-            opened.consume_approval(plan.verdict.hash)
+        decision = decide(plan.state)
+        if labels:  # the approval covers the labels too, so it is no approval of the plan alone
+            decision = decision._replace(approval=plan.verdict.hash)
+        result = plans.write_plan(
+            decision,
+            opened,
+            output,
+            observed=observed,
+            namespace=namespace,
+            target=_TakeOverWriter(opened, adopted.hypernodes),
+        ).applied
     if result.error is not None:
         pending = show_count(len(result.pending), "action")
         left = "no label was taken over" if labels else f"{pending} not done"
@@ -151,6 +156,8 @@ class _AdoptionPlan(NamedTuple):
     witness: Witness
     kept: tuple[str, ...]
     """Names that a domain of the tree takes over."""
+    is_approved: bool
+    """Whether a person has approved the plan."""
     hypernodes: Adoption = Adoption()
     labels: LabelTakeover | None = None
     request: PublishRequest | None = None
@@ -173,9 +180,15 @@ class _TakeOverWriter:
     def remove(self, name: str) -> bool:
         return self._store.remove(name)
 
+    def write_record(self, record: TreeRecord) -> object:
+        return self._store.write_record(record)
+
+    def consume_approval(self, plan: str) -> object:
+        return self._store.consume_approval(plan)
+
 
 def _plan_hypernodes(
-    sources: Sources, observed: ObservedHyperNodes, names_in: str | None
+    sources: Sources, observed: ObservedHyperNodes, names_in: str | None, approved: str
 ) -> _AdoptionPlan | tuple[ParseError, ...]:
     """Return the plan that takes over all HyperNodes that can be, and repairs them.
 
@@ -209,44 +222,41 @@ def _plan_hypernodes(
         old = build_hypernode_tree(adoption.claimed).tree
         previous = build_hypernode_tree(select_named(adoption.claimed)).tree
     read = read_observation(sources, previous=previous)
-    plan = _build_plan(read, observed, adoption)
+    plan = _build_plan(read, observed, adoption, approved)
     return _AdoptionPlan(
         plan._replace(problems=tuple(dict.fromkeys((*plan.problems, *refused)))),
         compare_witness(read.observation.tree, old),
         Witness.LABELS if names_in else Witness.HYPERNODES,
         _find_kept_names(read.observation.tree, previous),
+        plan.is_approved,
         adoption,
     )
 
 
-def _build_plan(read: LoadedObservation, observed: ObservedHyperNodes, adoption: Adoption) -> Plan:
+def _build_plan(
+    read: LoadedObservation, observed: ObservedHyperNodes, adoption: Adoption, approved: str
+) -> Plan:
     """Return the plan on the adopted set; it is always held until a person approves it."""
     from generator.cli.plans import plan_observation
-    from generator.objects.write_policy import parse_write_policy
-    from generator.reconcile.guard import HoldKind, HoldReason, hash_plan
+    from generator.reconcile.guard import HoldKind, HoldReason
     from generator.reconcile.plan import Action, Op
 
     claimed = {row.name: row for row in adoption.claimed}
     after = tuple(claimed.get(row.name, row) for row in observed.hypernodes)
-    policy = parse_write_policy(observed.fabric)
-    plan = plan_observation(read, observed._replace(hypernodes=after), policy=policy)
-    claims = [Action(Op.UPDATE, row.name, row.tier, "take over", row) for row in adoption.claimed]
-    actions = (*claims, *plan.actions)
     num = show_count(len(adoption.claimed), "HyperNode")
-    hold = HoldReason(HoldKind.ADOPTION, f"{num} of others would be taken over")
-    counts = {**plan.verdict.counts}
-    counts[Op.UPDATE] = counts.get(Op.UPDATE, 0) + len(adoption.claimed)
-    verdict = replace(
-        plan.verdict,
-        hash=hash_plan(actions),
-        counts=counts,
-        hold_reasons=(hold, *plan.verdict.hold_reasons),
+    return plan_observation(
+        read,
+        observed._replace(hypernodes=after),
+        approved=approved,
+        claims=tuple(
+            Action(Op.UPDATE, row.name, row.tier, "take over", row) for row in adoption.claimed
+        ),
+        holds=(HoldReason(HoldKind.ADOPTION, f"{num} of others would be taken over"),),
     )
-    return plan._replace(actions=actions, verdict=verdict)
 
 
 def _plan_labels(
-    sources: Sources, observed: ObservedHyperNodes, names: str
+    sources: Sources, observed: ObservedHyperNodes, names: str, approved: str
 ) -> _AdoptionPlan | tuple[ParseError, ...]:
     """Return the plan whose domains have the names that the labels give them.
 
@@ -258,7 +268,6 @@ def _plan_labels(
     """
     from generator.cli.observation import read_observation
     from generator.cli.plans import plan_observation
-    from generator.objects.write_policy import parse_write_policy
     from generator.observe.labelled_tree import build_labelled_tree, parse_label_keys
     from generator.reconcile.guard import HoldKind, HoldReason
 
@@ -266,11 +275,9 @@ def _plan_labels(
     nodes = _read_nodes(sources.cluster or ClusterAccess())
     labelled = build_labelled_tree({name: row.labels for name, row in nodes.items()}, keys)
     read = read_observation(sources, previous=labelled.tree)
-    policy = parse_write_policy(observed.fabric)
-    first = plan_observation(read, observed, policy=policy)
+    first = plan_observation(read, observed, approved=approved)
     # With the approval of the whole, the outputs show the new tree.
-    approved = policy.with_approved_plan(first.verdict.hash)
-    plan = plan_observation(read, observed, policy=approved)
+    plan = plan_observation(read, observed, approved=first.verdict.hash)
     request = plan.outputs
     if request is None or request.tree is None:
         raise ConfigError("the outputs in the Fabric object are unknown, or there is no tree")
@@ -289,11 +296,14 @@ def _plan_labels(
         hash=_hash_adoption(plan, labels),
         hold_reasons=(hold, *plan.verdict.hold_reasons),
     )
+    policy = plan.state.policy
+    state = plan.state._replace(policy=policy._replace(approved_plan=""))
     return _AdoptionPlan(
-        plan._replace(problems=problems, verdict=verdict),
+        plan._replace(state=state, problems=problems, verdict=verdict),
         compare_witness(read.observation.tree, labelled.tree),
         Witness.LABELS,
         _find_kept_names(read.observation.tree, labelled.tree),
+        verdict.hash in (approved, policy.approved_plan),
         labels=labels,
         request=request._replace(takeover=takeover),
     )
@@ -305,8 +315,9 @@ def _read_nodes(cluster: ClusterAccess) -> Mapping[str, SeenNode]:
     from generator.store.kinds import Kind
 
     with open_cluster(cluster, os.environ) as store:
-        nodes = store.objects.read(Kind(NODES, lambda: parse_seen_node))
-        return {row.name: row for row in nodes.values}
+        return {
+            row.name: row for row in store.objects.read(Kind(NODES, lambda: parse_seen_node)).values
+        }
 
 
 def _find_labels(
@@ -393,7 +404,7 @@ def _render_text(adopted: _AdoptionPlan, output: str) -> str:
     lines = [
         build_witness_table(adopted.diff, adopted.witness).render(),
         f"{kept} kept{names}",
-        build_plan_table(adopted.plan).render(),
+        build_plan_table(adopted.plan.actions).render(),
         *(_render_labels(adopted.labels) if adopted.labels else ()),
     ]
     return "\n".join(lines)

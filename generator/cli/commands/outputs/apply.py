@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,12 +11,6 @@ from generator.cli.exit_codes import ExitCode, exit_with_problems
 from generator.cli.option_types import OutputFolder
 from generator.cli.options import InputOptions
 from generator.cli.output import print_document, show_count
-from runtime.clock import utc_now
-from topology.model.errors import ConfigError, KubeError, StoreError
-
-if TYPE_CHECKING:
-    from generator.cli.plans import ObservedHyperNodes, Plan
-    from generator.store.fabric_store import FabricStore
 
 
 @click.command(name="apply")
@@ -52,67 +44,34 @@ def command(
     """
     from generator.cli import plans
     from generator.cli.observation import parse_sources
-    from generator.objects.write_policy import parse_write_policy
+    from generator.reconcile.decision import DecisionKind, decide
 
     given = parse_sources(sources)
     cluster = None if store else given.cluster
     with plans.hold_folder(store), plans.open_plan_store(store, cluster) as opened:
         observed = plans.read_observed(store, None, given.cluster)
-        policy = parse_write_policy(observed.fabric)
-        if not policy.is_paused:
-            observed = _redate(observed, opened)
-        if approve is not None:
-            policy = policy.with_approved_plan(approve)
-        plan = plans.build_plan(
-            plans.add_store_reports(given, store, observed.fabric), observed, policy=policy
-        )
-        _drop_approval(plan, observed, opened, namespace)
-        is_held = not (plan.verdict.is_allowed or policy.is_approved(plan.verdict.hash))
-        if plan.actions and (is_held or policy.is_paused):
+        given = plans.add_store_reports(given, store, observed.fabric)
+        plan = plans.build_plan(given, observed, approved=approve or "")
+        decision = decide(plan.state)
+        if decision.kind in (DecisionKind.HOLD, DecisionKind.BLOCK):
+            plans.drop_approval(decision.without_plan(), opened, namespace)
             print_document([], output, text=lambda: "nothing was changed")
-            plans.print_verdict(plan.verdict, policy)
-            if is_held:
+            plans.print_verdict(plan)
+            if decision.kind is DecisionKind.HOLD:
                 click.echo(
                     f"to carry it out, run this command again with --approve {plan.verdict.hash}",
                     err=True,
                 )
             exit_with_problems(plan.problems, ExitCode.CHECK_FAILED)
-        with plans.hold_writes(plan, opened, namespace):
-            result = plans.write_plan(plan, opened, output, observed=observed)
-    if result.error is not None:
-        pending = show_count(len(result.pending), "action")
-        click.echo(f"error: {result.error}; {pending} not done", err=True)
+        plans.drop_approval(decision.without_plan()._replace(record=None), opened, namespace)
+        outcome = plans.write_plan(decision, opened, output, observed=observed, namespace=namespace)
+    if outcome.applied.error is not None:
+        pending = show_count(len(outcome.applied.pending), "action")
+        click.echo(f"error: {outcome.applied.error}; {pending} not done", err=True)
         exit_with_problems(plan.problems, ExitCode.INTERNAL)
     is_good = True
-    if plan.outputs is not None and not policy.is_paused:
+    if plan.outputs is not None and plan.state.is_writing:
         request = plan.outputs._replace(is_writing=True)
         with plans.open_publisher(store, cluster, namespace=namespace) as publisher:
             is_good = plans.are_good(plans.publish(publisher, request))
     exit_with_problems(plan.problems, None if is_good else ExitCode.INTERNAL)
-
-
-def _redate(observed: ObservedHyperNodes, store: FabricStore) -> ObservedHyperNodes:
-    """Rewrite a record of a clock that was ahead: it would use up the budget until then."""
-    from generator.reconcile.decided_tree import with_past_times
-
-    found = None if observed.record is None else with_past_times(observed.record, utc_now())
-    if found is None:
-        return observed
-    with suppress(KubeError, StoreError):  # the next run tries again
-        store.write_record(found)
-        return observed._replace(record=found)
-    return observed
-
-
-def _drop_approval(
-    plan: Plan, observed: ObservedHyperNodes, store: FabricStore, namespace: str
-) -> None:
-    """Remove the approval of another plan than this one, unless a server decides about it."""
-    from generator.objects.write_policy import parse_write_policy
-
-    approved = parse_write_policy(observed.fabric).approved_plan
-    if not approved or (plan.actions and plan.verdict.hash == approved):
-        return
-    with suppress(ConfigError, KubeError, StoreError), store.hold_writes(namespace):
-        if store.consume_approval(approved):
-            click.echo(f"the approval of plan {approved} is removed: it is not held", err=True)

@@ -42,18 +42,14 @@ def command(
     """
     from generator.cli import plans
     from generator.cli.observation import parse_sources
-    from generator.objects.write_policy import parse_write_policy
     from generator.reconcile.plan import render_action
 
     given = parse_sources(sources)
     existing = plans.read_observed(store, observed, given.cluster)
-    policy = parse_write_policy(existing.fabric)
-    plan = plans.build_plan(
-        plans.add_store_reports(given, store, existing.fabric), existing, policy=policy
-    )
+    plan = plans.build_plan(plans.add_store_reports(given, store, existing.fabric), existing)
     document = [render_action(action) for action in plan.actions]
-    print_document(document, output, text=lambda: plans.build_plan_table(plan))
-    plans.print_verdict(plan.verdict, policy)
+    print_document(document, output, text=lambda: plans.build_plan_table(plan.actions))
+    plans.print_verdict(plan)
     is_changed = bool(plan.actions)
     has_place = observed is None and (store is not None or given.cluster is not None)
     if has_place and plan.outputs is not None:
