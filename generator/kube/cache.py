@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from generator.kube.listing import Listing, StoredObject
 from generator.kube.quota import Quota, QuotaLedger
+from generator.kube.stored_objects import Listing, StoredObject
 from topology.model.errors import ConfigError, KubeUnavailable, ParseError, ReportError, show
 
 Value = TypeVar("Value")

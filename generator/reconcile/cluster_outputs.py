@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from generator.kube.listing import StoredObject
 from generator.kube.resources import NODES, Resource
+from generator.kube.stored_objects import StoredObject
 from generator.objects.document import mapping_at
 from generator.reconcile.kinds import (
     KAI_POD_GROUPS,
@@ -92,7 +92,7 @@ def require_unused(objects: ClusterStore, resource: Resource, name: str) -> None
 log = logging.getLogger(__name__)
 
 MAX_WRITES: Final = 200
-"""Writes of one round: four seconds at the rate of `output_objects`, so that a round of HyperNodes
+"""Writes of one round: four seconds at the rate of `BULK`, so that a round of HyperNodes
 is not late by more."""
 _NEXT_ROUND_S: Final = 0.1
 """Until the next round if more is to be written."""

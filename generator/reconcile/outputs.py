@@ -21,7 +21,7 @@ from topology.model.tree import TopologyTree
 LIST_DEADLINE_S: Final = 30.0
 """For the first list of every kind."""
 WRITE_DEADLINE_S: Final = 1800.0
-"""For the writes: 90,000 objects at the rate of `store.output_objects`."""
+"""For the writes: 90,000 objects at the rate of `store.kinds.BULK`."""
 _LIST_PAUSE_S: Final = 0.2
 
 

@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from generator.kube.lease import Leader
-from generator.kube.listing import Listing, StoredObject
 from generator.kube.resources import RESERVATIONS as RESOURCE
+from generator.kube.stored_objects import Listing, StoredObject
 from generator.objects.reservation import RESERVATION_KIND
 from generator.reservations.documents import parse_stored_reservation, render_spec, render_status
 from generator.reservations.records import Refusal, RefusalKind, Reservation

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from generator.kube.listing import Listing
+from generator.kube.stored_objects import Listing
 from generator.objects.tree_record import TreeRecord
 from generator.outputs.hypernode import HyperNode
 from topology.model.errors import ParseError

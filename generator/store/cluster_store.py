@@ -28,10 +28,10 @@ from generator.kube.applier import (
 from generator.kube.cache import Cache
 from generator.kube.credentials import find_credentials
 from generator.kube.lease_hold import hold_lease
-from generator.kube.listing import Listing, StoredObject
 from generator.kube.paged_list import Paging, fetch_objects, list_into_cache
 from generator.kube.reflector import Reflector, ReflectorConfig
 from generator.kube.resources import Resource
+from generator.kube.stored_objects import Listing, StoredObject
 from generator.kube.transport import KubeRequest, KubeTransport, Transport, decode_object
 from generator.objects.inventory import Inventory, list_node_problems
 from generator.store.fabric_store import FabricStore

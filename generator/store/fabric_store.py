@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from generator.kube.listing import Listing, StoredObject
+from generator.kube.stored_objects import Listing, StoredObject
 from generator.objects.inventory import Inventory
 from generator.objects.pod_resources import FreeInventory
 from generator.objects.pods import (

@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from generator.kube.cache import Parse
 from generator.kube.lease import LEASE_NAME, parse_lease
-from generator.kube.listing import Listing, StoredObject
 from generator.kube.resources import LEASES, PODS, Resource
+from generator.kube.stored_objects import Listing, StoredObject
 from generator.objects.document import mapping_at
 from generator.objects.inventory import Inventory
 from generator.objects.yaml_document import parse_document

@@ -11,9 +11,9 @@ import yaml
 
 from generator.kube import resources
 from generator.kube.cache import Parse
-from generator.kube.listing import Listing
 from generator.kube.quota import Quota
 from generator.kube.resources import Resource
+from generator.kube.stored_objects import Listing
 from generator.objects.inventory import ListedNode, parse_node
 from generator.objects.pods import FollowedPod, parse_followed_pod
 from generator.objects.tree_record import TreeRecord, parse_tree_record

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.kube.listing import StoredObject
 from generator.kube.ownership import render_part
+from generator.kube.stored_objects import StoredObject
 from generator.reconcile.kinds import OwnedParts
 from generator.reconcile.object_plan import (
     KindPlan,
