@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import click
 
 from generator.cli.exit_codes import exit_without_data
-from generator.cli.options import ClusterOptions, InputOptions
+from generator.cli.options import InputOptions
 from generator.cli.output import open_progress, show_count
 from generator.ingest.inputs import Inputs
 from generator.ingest.sources import NO_SOURCE_MESSAGE, Sources, read_inputs, read_nodes
@@ -49,7 +49,7 @@ def parse_sources(given: InputOptions) -> Sources:
         click.UsageError: two of the sources exclude each other.
     """
     sources = Sources(
-        cluster=ClusterOptions(given.kube, given.kubeconfig, given.context).find_cluster(),
+        cluster=given.cluster.find_cluster(),
         reports=given.reports,
         ibnetdiscover=(*given.ibnetdiscover, *given.files),
         lldpcli=given.lldpcli,

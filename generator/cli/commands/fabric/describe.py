@@ -39,13 +39,15 @@ _HOSTS: Final = frozenset({DeviceKind.HOST, DeviceKind.UNKNOWN})
 NodesByGang = Mapping[str, Collection[str]]
 
 
-@click.command(name="describe")
-@click.argument("kind", type=click.Choice(_KINDS))
-@click.argument("name")
-@options.sources
-@options.pods
-@options.wide_output
-def command(kind: str, name: str, sources: InputOptions, pods: PodOptions, *, output: str) -> None:
+@options.command("describe")
+def command(
+    *,
+    kind: str = options.argument(type=click.Choice(_KINDS)),
+    name: str = options.argument(),
+    sources: InputOptions,
+    pods: PodOptions,
+    output: str = options.WIDE_OUTPUT,
+) -> None:
     """Print all that is known about a node, a switch, a port, a domain or a gang.
 
     NAME is a name, or an id such as a GUID or a MAC; the name of a port is DEVICE:PORT, such as

@@ -52,37 +52,26 @@ _MAX_ROWS_SHOWN: Final = 100
 _MESSAGE_CHARS: Final = 600
 
 
-@click.command(name="diff")
-@options.sources
-@click.option(
-    "--cabling",
-    type=options.FILE,
-    help="Cabling plan: CSV with device_a,port_a,device_b,port_b, a NetBox cable export (CSV or "
-    "JSON), an ibdm topology file, or a topology.dot.",
-)
-@click.option(
-    "--against",
-    type=click.Choice([row.value for row in Witness]),
-    help="Compare the cables with the labels of --node-labels, or with the HyperNodes of "
-    "--hypernodes or --kube, instead of a plan.",
-)
-@options.since
-@options.history
-@options.silence
-@click.option("--check", is_flag=True, help="Exit with 5 if anything differs.")
-@click.option("--all", is_flag=True, help="Print every row, not the first 100 of a table.")
-@options.output
+@options.command("diff")
 def command(
-    sources: InputOptions,
-    history: HistoryOptions,
     *,
-    cabling: Path | None,
-    against: str | None,
-    since: datetime | None,
-    silence: Path | None,
-    check: bool,
-    all: bool,  # noqa: A002 - the option's name
-    output: str,
+    sources: InputOptions,
+    cabling: Path | None = options.option(
+        "Cabling plan: CSV with device_a,port_a,device_b,port_b, a NetBox cable export (CSV or "
+        "JSON), an ibdm topology file, or a topology.dot."
+    ),
+    against: Witness | None = options.option(
+        "Compare the cables with the labels of --node-labels, or with the HyperNodes of "
+        "--hypernodes or --kube, instead of a plan."
+    ),
+    since: datetime | None = options.SINCE,
+    history: HistoryOptions,
+    silence: Path | None = options.SILENCE,
+    check: bool = options.option("Exit with 5 if anything differs."),
+    all: bool = options.option(  # noqa: A002 - the option's name
+        "Print every row, not the first 100 of a table."
+    ),
+    output: str = options.OUTPUT,
 ) -> None:
     """Compare the fabric with a cabling plan, with labels or HyperNodes, or with its past.
 

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 _CSV_HEADER: Final = ("severity", "kind", "device", "port", "message", "ports", "since", "silenced")
 _MAX_NAMES_SHOWN: Final = 5
 _HEADER: Final = ("SEVERITY", "KIND", "SUBJECT", "WHAT TO DO")
+_SEVERITIES: Final = [row.value for row in reversed(Severity)]
 _MIN_FOLDED: Final = 3
 """Findings that say the same of fewer devices are rows of their own."""
 _MIN_SUMMARY: Final = 10
@@ -70,9 +71,18 @@ _MAX_SUBJECT: Final = 48
 class _FindingFilter(NamedTuple):
     """Which findings are printed; an empty field lets all through."""
 
-    kind: tuple[str, ...]
-    severity: tuple[str, ...]
-    device: tuple[str, ...]
+    kind: tuple[FindingKind, ...] = options.option("Only findings of this kind. Repeatable.")
+    severity: tuple[str, ...] = options.option(
+        "Only findings of this severity. Repeatable.",
+        type=click.Choice(_SEVERITIES),
+    )
+    device: tuple[str, ...] = options.option(
+        "Only findings about this node or switch, or with a port of it. Repeatable.",
+        "--device",
+        "--node",
+        "--switch",
+        metavar="NAME",
+    )
 
     def choose(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return those that every field lets through."""
@@ -85,62 +95,25 @@ class _FindingFilter(NamedTuple):
         ]
 
 
-@click.command(name="findings")
-@options.sources
-@options.group(
-    "chosen",
-    _FindingFilter,
-    click.option(
-        "--kind",
-        multiple=True,
-        type=click.Choice([kind.value for kind in FindingKind]),
-        help="Only findings of this kind. Repeatable.",
-    ),
-    click.option(
-        "--severity",
-        multiple=True,
-        type=click.Choice([severity.value for severity in reversed(Severity)]),
-        help="Only findings of this severity. Repeatable.",
-    ),
-    click.option(
-        "--device",
-        "--node",
-        "--switch",
-        multiple=True,
-        metavar="NAME",
-        help="Only findings about this node or switch, or with a port of it. Repeatable.",
-    ),
-)
-@options.duration(
-    "--period",
-    help="Collection period of the agents, such as 1m: reports older than three periods are "
-    "stale. Without it, the age of reports is ignored.",
-)
-@options.since
-@options.history
-@click.option(
-    "--age",
-    multiple=True,
-    type=click.Choice([age.value for age in FindingAge]),
-    help="Only findings that are new, lasting or gone since --since. Repeatable.",
-)
-@options.silence
-@click.option("--check", is_flag=True, help="Exit with 5 if there are warnings or errors.")
-@options.output_of(
-    WIDE, CSV, note=" text prints findings that say the same as one row; wide prints each."
-)
-@options.watchable
+@options.command("findings", is_watchable=True)
 def command(
+    *,
     sources: InputOptions,
     chosen: _FindingFilter,
+    period: float | None = options.duration(
+        "Collection period of the agents, such as 1m: reports older than three periods are "
+        "stale. Without it, the age of reports is ignored."
+    ),
+    since: datetime | None = options.SINCE,
     history: HistoryOptions,
-    *,
-    period: float | None,
-    since: datetime | None,
-    age: tuple[str, ...],
-    silence: Path | None,
-    check: bool,
-    output: str,
+    age: tuple[FindingAge, ...] = options.option(
+        "Only findings that are new, lasting or gone since --since. Repeatable."
+    ),
+    silence: Path | None = options.SILENCE,
+    check: bool = options.option("Exit with 5 if there are warnings or errors."),
+    output: str = options.output_of(
+        WIDE, CSV, note=" text prints findings that say the same as one row; wide prints each."
+    ),
 ) -> None:
     """List what is wrong with the cabling, or with the data about it, and what to do.
 
@@ -207,14 +180,14 @@ def _read_past(since: datetime, given: HistoryOptions) -> _PastFindings:
         )
 
 
-def _refuse_without_since(history: HistoryOptions, age: tuple[str, ...]) -> None:
+def _refuse_without_since(history: HistoryOptions, age: Collection[FindingAge]) -> None:
     for name, value in {**history._asdict(), "age": age}.items():
         if value:
             raise click.UsageError(f"--{name} applies to --since only")
 
 
 def _select_ages(
-    past: _PastFindings | None, now: Sequence[Finding], ages: Collection[str]
+    past: _PastFindings | None, now: Sequence[Finding], ages: Collection[FindingAge]
 ) -> dict[FindingAge | None, Sequence[Finding]]:
     """Return the findings by age, those of the chosen ages or all; without a past, by None."""
     if past is None:

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import click
-
 from generator.cli import options
 from generator.cli.history_access import open_given_history, show_time
 from generator.cli.option_types import parse_since
@@ -34,17 +32,18 @@ _HEADER: Final = (
 )
 
 
-@click.command(name="history")
-@options.history
-@click.option(
-    "--since",
-    type=parse_since,
-    metavar="DATE",
-    help="Only generations since this date or time: 2026-11-01, or 2026-11-01T08:00:00Z.",
-)
-@options.number("--limit", 1, 10_000, default=20, help="Number of generations, the newest ones.")
-@options.output_of(CSV)
-def command(history: HistoryOptions, *, since: datetime | None, limit: int, output: str) -> None:
+@options.command("history")
+def command(
+    *,
+    history: HistoryOptions,
+    since: datetime | None = options.option(
+        "Only generations since this date or time: 2026-11-01, or 2026-11-01T08:00:00Z.",
+        type=parse_since,
+        metavar="DATE",
+    ),
+    limit: int = options.number(1, 10_000, "Number of generations, the newest ones.", default=20),
+    output: str = options.output_of(CSV),
+) -> None:
     """List the generations of the tree, newest first, and how many parts changed in each.
 
     `toponaut serve` keeps the newest generation of each minute for a day, of each hour for 31 days,

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
 from generator.cli import options
 from generator.cli.exit_codes import ExitCode, end
 from generator.cli.output import (
@@ -30,13 +28,13 @@ _CONTENT_COUNTS: Final = (
 """A file is usable if at least one of these counts is above zero."""
 
 
-@click.command(name="inspect")
-@click.argument("files", nargs=-1, required=True, type=options.FILE)
-@click.option(
-    "--strict", is_flag=True, help="Refuse a file that has any problem, and list all its problems."
-)
-@options.output
-def command(files: tuple[Path, ...], *, strict: bool, output: str) -> None:
+@options.command("inspect")
+def command(
+    *,
+    files: tuple[Path, ...] = options.argument(nargs=-1, required=True),
+    strict: bool = options.option("Refuse a file that has any problem, and list all its problems."),
+    output: str = options.OUTPUT,
+) -> None:
     """Show the format of each file, the number of devices, ports and links in it, and its problems.
 
     Recognizes, by content, output of ibnetdiscover, ibdiagnet, opensm, lldpcli, snmpwalk and

@@ -26,15 +26,15 @@ _HEADER: Final = ("PLANE", "REASON", "HOSTS", "PORTS", "LINKED", "LEAVES", "NAME
 _MAX_NAMES_SHOWN: Final = 4
 
 
-@click.command(name="planes")
-@options.sources
-@click.option(
-    "--explain",
-    is_flag=True,
-    help="Show for each machine type why its compute ports were chosen, and the next candidate.",
-)
-@options.output
-def command(sources: InputOptions, output: str, *, explain: bool) -> None:
+@options.command("planes")
+def command(
+    *,
+    sources: InputOptions,
+    explain: bool = options.option(
+        "Show for each machine type why its compute ports were chosen, and the next candidate."
+    ),
+    output: str = options.OUTPUT,
+) -> None:
     """Print the networks, the host ports in each, and why they are there.
 
     The tree describes the compute network, unless you choose another with --plane. If ports are

@@ -40,23 +40,23 @@ _END_S: Final = 1.0
 """How long an interrupted walk may take to close its sockets."""
 
 
-@click.command(name="switches")
-@click.option(
-    "--config",
-    required=True,
-    type=options.FILE,
-    help="YAML file with the switches, the files of their credentials, and networks to discover "
-    "more in.",
-)
-@click.option(
-    "--out",
-    type=OutputFolder(),
-    help="Folder for the reports; other commands read it with --reports.",
-)
-@options.duration("--deadline", "60s", help="Time limit for one switch.")
-@options.number("--parallel", 1, 256, default=32, help="Switches that are walked at the same time.")
-@options.output
-def command(*, config: Path, out: Path | None, deadline: float, parallel: int, output: str) -> None:
+@options.command("switches")
+def command(
+    *,
+    config: Path = options.option(
+        "YAML file with the switches, the files of their credentials, and networks to discover "
+        "more in.",
+        required=True,
+    ),
+    out: Path | None = options.option(
+        "Folder for the reports; other commands read it with --reports.", type=OutputFolder()
+    ),
+    deadline: float = options.duration("Time limit for one switch.", default="60s"),
+    parallel: int = options.number(
+        1, 256, "Switches that are walked at the same time.", default=32
+    ),
+    output: str = options.OUTPUT,
+) -> None:
     """Walk the switches once by SNMP (LLDP-MIB, LLDP-V2-MIB, CDP), and report their neighbors.
 
     Each switch becomes a report `switch-MAC`. If a switch does not answer, or stops answering

@@ -67,46 +67,33 @@ DomainMarks = Mapping[int, Counter[Severity]]
 class _Choice(NamedTuple):
     """The domains to print; None: all."""
 
-    domain: str | None
-    node: str | None
-    switch: str | None
+    domain: str | None = options.option(
+        "Only this domain, and those around and inside it.", metavar="NAME"
+    )
+    node: str | None = options.option("Only the domains of this node.", metavar="NAME")
+    switch: str | None = options.option(
+        "Only the domain of this switch, and those inside.", metavar="NAME"
+    )
 
 
-@click.command(name="tree")
-@options.sources
-@options.names
-@options.number(
-    "--depth",
-    1,
-    MAX_DEPTH,
-    help="Levels to print, 1 for the top domains only.  [default: as many as fit a screen]",
-)
-@options.group(
-    "choice",
-    _Choice,
-    click.option(
-        "--domain", metavar="NAME", help="Only this domain, and those around and inside it."
-    ),
-    click.option("--node", metavar="NAME", help="Only the domains of this node."),
-    click.option(
-        "--switch", metavar="NAME", help="Only the domain of this switch, and those inside."
-    ),
-)
-@options.output_of(
-    WIDE,
-    NAME,
-    CSV,
-    note=" text prints nodes as ranges; wide lists every domain and node; name lists domains.",
-)
-@options.watchable
+@options.command("tree", is_watchable=True)
 def command(
-    sources: InputOptions,
-    choice: _Choice,
     *,
-    tier_names: str | None,
-    previous: Path | None,
-    depth: int | None,
-    output: str,
+    sources: InputOptions,
+    tier_names: str | None = options.TIER_NAMES,
+    previous: Path | None = options.PREVIOUS,
+    depth: int | None = options.number(
+        1,
+        MAX_DEPTH,
+        "Levels to print, 1 for the top domains only.  [default: as many as fit a screen]",
+    ),
+    choice: _Choice,
+    output: str = options.output_of(
+        WIDE,
+        NAME,
+        CSV,
+        note=" text prints nodes as ranges; wide lists every domain and node; name lists domains.",
+    ),
 ) -> None:
     """Print the tree of the compute network.
 

@@ -23,33 +23,21 @@ if TYPE_CHECKING:
 _COLUMNS: Final = ("PRESET", "TIER", "PODS", "DOMAINS USED", "FREE SLOTS IN THEM", "VICTIMS", "")
 
 
-@click.command(name="compare")
-@options.request
-@click.option(
-    "--preset",
-    multiple=True,
-    type=click.Choice([preset.value for preset in Preset]),
-    help="Only this preset. Repeatable.",
-)
-@options.sources
-@options.tree
-@options.running
-@options.timeout
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "json", "yaml"]),
-    help="Format of the output.  [default: text on a terminal, else json]",
-)
+@options.command("compare")
 def command(
-    request: RequestOptions,
-    sources: InputOptions,
     *,
-    preset: tuple[str, ...],
-    tree: Path | None,
-    running: Path | None,
-    timeout: float,
-    output: str | None,
+    request: RequestOptions,
+    preset: tuple[Preset, ...] = options.option("Only this preset. Repeatable."),
+    sources: InputOptions,
+    tree: Path | None = options.TREE,
+    running: Path | None = options.RUNNING,
+    timeout: float = options.TIMEOUT,
+    output: str | None = options.option(
+        "Format of the output.  [default: text on a terminal, else json]",
+        "--output",
+        "-o",
+        type=click.Choice(["text", "json", "yaml"]),
+    ),
 ) -> None:
     """Place a gang under each preset, and compare tiers, domains, free slots and victims.
 
@@ -71,7 +59,7 @@ def command(
     rows = compare_presets(
         build_input_snapshot(cluster, running, loaded, wanted),
         wanted.with_deadline(timeout),
-        [Preset(name) for name in preset] or list(Preset),
+        preset or list(Preset),
         clock=time.monotonic,
     )
     output_format = output or ("text" if sys.stdout.isatty() else "json")

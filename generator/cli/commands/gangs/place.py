@@ -55,40 +55,26 @@ class HostListFormat(StrEnum):
     RANKS = "ranks"
 
 
-@click.command(name="place")
-@options.request
-@click.option(
-    "--translate", is_flag=True, help="Print the request as a PlacementRequest; place nothing."
-)
-@click.option(
-    "--preset",
-    type=click.Choice([preset.value for preset in Preset]),
-    help="Order of preferences, instead of the preset in the request.",
-)
-@options.sources
-@options.tree
-@options.running
-@options.server("that places the gang, instead of this command")
-@options.timeout
-@click.option("--check", is_flag=True, help="Exit with 5 if there is no placement.")
-@options.output_of(
-    WIDE,
-    *(row.value for row in HostListFormat),
-    note=" text prints nodes as ranges, wide lists every node; hostfile is for Open MPI, "
-    "hostfile-mpich for MPICH, nodelist for Slurm, ranks has RANK NODE per line.",
-)
+@options.command("place")
 def command(
-    request: RequestOptions,
-    sources: InputOptions,
-    server: ServerOptions,
     *,
-    translate: bool,
-    preset: str | None,
-    tree: Path | None,
-    running: Path | None,
-    timeout: float,
-    check: bool,
-    output: str,
+    request: RequestOptions,
+    translate: bool = options.option("Print the request as a PlacementRequest; place nothing."),
+    preset: Preset | None = options.option(
+        "Order of preferences, instead of the preset in the request."
+    ),
+    sources: InputOptions,
+    tree: Path | None = options.TREE,
+    running: Path | None = options.RUNNING,
+    server: ServerOptions = options.server("that places the gang, instead of this command"),
+    timeout: float = options.TIMEOUT,
+    check: bool = options.option("Exit with 5 if there is no placement."),
+    output: str = options.output_of(
+        WIDE,
+        *(row.value for row in HostListFormat),
+        note=" text prints nodes as ranges, wide lists every node; hostfile is for Open MPI, "
+        "hostfile-mpich for MPICH, nodelist for Slurm, ranks has RANK NODE per line.",
+    ),
 ) -> None:
     """Print the best placement of a gang, and why no better one exists.
 

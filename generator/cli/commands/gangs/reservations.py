@@ -22,18 +22,17 @@ if TYPE_CHECKING:
 _COLUMNS: Final = ("RESERVATION", "GANG", "PHASE", "PODS", "NODES", "UNTIL", "HOLDER")
 
 
-@click.command(name="reservations")
-@click.option("--store", type=options.FOLDER, help="Folder that `toponaut serve --store` serves.")
-@options.kube("Read a cluster instead of a folder.")
-@click.option("--all", is_flag=True, help="Also list reservations that have ended.")
-@options.wide_output
-@options.watchable
+@options.command("reservations", is_watchable=True)
 def command(
-    cluster: ClusterOptions,
     *,
-    store: Path | None,
-    all: bool,  # noqa: A002 - the option's name
-    output: str,
+    store: Path | None = options.option(
+        "Folder that `toponaut serve --store` serves.", type=options.FOLDER
+    ),
+    cluster: ClusterOptions = options.kube("Read a cluster instead of a folder."),
+    all: bool = options.option(  # noqa: A002 - the option's name
+        "Also list reservations that have ended."
+    ),
+    output: str = options.WIDE_OUTPUT,
 ) -> None:
     """List the nodes that are reserved for gangs whose pods do not run yet.
 

@@ -34,21 +34,17 @@ TIMEOUT_S: Final = 10.0
 """Time limit of the search for a better place, unless another is given."""
 
 
-@click.command(name="where")
-@click.argument("job")
-@options.sources
-@options.tree
-@options.pods
-@options.duration("--timeout", "10s", help="Time limit of the search for a better place.")
-@options.wide_output
+@options.command("where")
 def command(
-    job: str,
-    sources: InputOptions,
-    pods: PodOptions,
     *,
-    tree: Path | None,
-    timeout: float,
-    output: str,
+    job: str = options.argument(),
+    sources: InputOptions,
+    tree: Path | None = options.TREE,
+    pods: PodOptions,
+    timeout: float = options.duration(
+        "Time limit of the search for a better place.", default="10s"
+    ),
+    output: str = options.WIDE_OUTPUT,
 ) -> None:
     """Print where the pods of JOB run: their domains and tier, and a better place.
 

@@ -44,38 +44,28 @@ _HASH_DIGITS: Final = 16
 _MAX_SHOWN: Final = 8
 
 
-@click.command(name="adopt")
-@options.sources
-@click.option(
-    "--store",
-    type=OutputFolder(),
-    help="Folder whose hypernodes/ are taken over; neighborreports/ is read if no source is "
-    "given. Without --store, the cluster of --kube.",
-)
-@click.option(
-    "--names-in",
-    metavar="KEYS",
-    help="Keep the names in these labels of the nodes (keys, coarsest first, or a preset of "
-    "--node-labels) instead of the names of the HyperNodes.",
-)
-@click.option(
-    "--labels",
-    metavar="KEYS",
-    help="Take over these labels of the nodes of a cluster instead of HyperNodes (keys, coarsest "
-    "first, or a preset of --node-labels), with their values as the names of domains.",
-)
-@options.namespace
-@click.option("--approve", metavar="HASH", help="Carry out the plan with this hash.")
-@options.output
+@options.command("adopt")
 def command(
-    sources: InputOptions,
     *,
-    store: Path | None,
-    names_in: str | None,
-    labels: str | None,
-    namespace: str,
-    approve: str | None,
-    output: str,
+    sources: InputOptions,
+    store: Path | None = options.option(
+        "Folder whose hypernodes/ are taken over; neighborreports/ is read if no source is "
+        "given. Without --store, the cluster of --kube.",
+        type=OutputFolder(),
+    ),
+    names_in: str | None = options.option(
+        "Keep the names in these labels of the nodes (keys, coarsest first, or a preset of "
+        "--node-labels) instead of the names of the HyperNodes.",
+        metavar="KEYS",
+    ),
+    labels: str | None = options.option(
+        "Take over these labels of the nodes of a cluster instead of HyperNodes (keys, coarsest "
+        "first, or a preset of --node-labels), with their values as the names of domains.",
+        metavar="KEYS",
+    ),
+    namespace: str = options.NAMESPACE,
+    approve: str | None = options.option("Carry out the plan with this hash.", metavar="HASH"),
+    output: str = options.OUTPUT,
 ) -> None:
     """Take over the HyperNodes, or the labels of nodes, that people or other tools wrote.
 

@@ -13,24 +13,20 @@ from generator.cli.options import InputOptions
 from generator.cli.output import print_document, show_count
 
 
-@click.command(name="apply")
-@options.sources
-@click.option(
-    "--store",
-    type=OutputFolder(),
-    help="Folder to write: hypernodes/ is written, and neighborreports/ is read if no source is "
-    "given. Without --store, the cluster of --kube is written.",
-)
-@click.option("--approve", metavar="HASH", help="Apply the plan with this hash even if it is held.")
-@options.namespace
-@options.output
+@options.command("apply")
 def command(
-    sources: InputOptions,
     *,
-    store: Path | None,
-    approve: str | None,
-    namespace: str,
-    output: str,
+    sources: InputOptions,
+    store: Path | None = options.option(
+        "Folder to write: hypernodes/ is written, and neighborreports/ is read if no source is "
+        "given. Without --store, the cluster of --kube is written.",
+        type=OutputFolder(),
+    ),
+    approve: str | None = options.option(
+        "Apply the plan with this hash even if it is held.", metavar="HASH"
+    ),
+    namespace: str = options.NAMESPACE,
+    output: str = options.OUTPUT,
 ) -> None:
     """Apply the plan: write the HyperNodes of the tree, and never change HyperNodes of others.
 

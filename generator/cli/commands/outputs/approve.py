@@ -13,15 +13,15 @@ from generator.cli.output import MAX_MESSAGE
 from topology.model.errors import KubeError, StoreError, show
 
 
-@click.command(name="approve")
-@click.argument("plan", metavar="HASH")
-@click.option(
-    "--store",
-    type=options.FOLDER,
-    help="Folder whose HyperNodes the plan changes.",
-)
-@options.kube("Approve a plan of a cluster instead of a folder.")
-def command(plan: str, cluster: ClusterOptions, *, store: Path | None) -> None:
+@options.command("approve")
+def command(
+    *,
+    plan: str = options.argument(metavar="HASH"),
+    store: Path | None = options.option(
+        "Folder whose HyperNodes the plan changes.", type=options.FOLDER
+    ),
+    cluster: ClusterOptions = options.kube("Approve a plan of a cluster instead of a folder."),
+) -> None:
     """Approve the held plan with this hash.
 
     `toponaut plan` and condition ChangeBlocked of the Fabric object show the hash. `serve` or

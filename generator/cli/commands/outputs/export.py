@@ -37,14 +37,36 @@ _PAGE: Final = "html"
 class _SettingsOptions(NamedTuple):
     """The values of the options about what is written."""
 
-    name: str
-    namespace: str
-    label_prefix: str
-    compat: tuple[str, ...]
-    flavor: str | None
-    flavor_label: tuple[str, ...]
-    no_padding: bool
-    no_aliases: bool
+    name: str = options.option(
+        "Name of the written object.", type=parse_object_name, metavar="NAME", default="toponaut"
+    )
+    namespace: str = options.option(
+        "Namespace of objects that have one: nfd, configmap.",
+        type=parse_namespace,
+        metavar="NAME",
+        default="toponaut",
+    )
+    label_prefix: str = options.option(
+        "Prefix of the label keys; the name of the tier follows.",
+        type=parse_label_prefix,
+        metavar="PREFIX",
+        default=DEFAULT_PREFIX,
+    )
+    compat: tuple[LabelFamily, ...] = options.option(
+        "Write the label keys of this tool as well. Repeatable."
+    )
+    flavor: str | None = options.option(
+        "Write a ResourceFlavor of this name (kueue).", type=parse_object_name, metavar="NAME"
+    )
+    flavor_label: tuple[str, ...] = options.option(
+        "Node label that the nodes of the ResourceFlavor have. Repeatable.", metavar="KEY=VALUE"
+    )
+    no_padding: bool = options.option(
+        "Write numbers in the values of labels as they are, not with four digits (labels)."
+    )
+    no_aliases: bool = options.option(
+        "Write levels of KAI without the names of the tiers, for KAI before 0.17."
+    )
 
     def parse(self) -> ExportSettings:
         """Return the settings.
@@ -63,7 +85,7 @@ class _SettingsOptions(NamedTuple):
             name=self.name,
             namespace=self.namespace,
             label_prefix=self.label_prefix,
-            label_families=tuple(map(LabelFamily, self.compat)),
+            label_families=self.compat,
             is_padded=not self.no_padding,
             flavor=None if self.flavor is None else FlavorSpec(self.flavor, labels),
             has_aliases=not self.no_aliases,
@@ -81,88 +103,27 @@ def _parse_flavor_label(row: str) -> tuple[str, str]:
     return key, value
 
 
-@click.command(name="export")
-@click.argument("chosen", metavar="FORMAT", type=click.Choice([*map(str, ExportFormat), _PAGE]))
-@options.sources
-@options.tree
-@options.names
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["yaml", "json"]),
-    help="Format of Kubernetes objects.  [default: yaml]",
-)
-@click.option(
-    "--out",
-    type=OutputFolder(),
-    help="Folder to write one file to, under the name that its reader expects, instead of stdout.",
-)
-@options.group(
-    "settings",
-    _SettingsOptions,
-    click.option(
-        "--name",
-        type=parse_object_name,
-        metavar="NAME",
-        default="toponaut",
-        show_default=True,
-        help="Name of the written object.",
-    ),
-    click.option(
-        "--namespace",
-        type=parse_namespace,
-        metavar="NAME",
-        default="toponaut",
-        show_default=True,
-        help="Namespace of objects that have one: nfd, configmap.",
-    ),
-    click.option(
-        "--label-prefix",
-        type=parse_label_prefix,
-        metavar="PREFIX",
-        default=DEFAULT_PREFIX,
-        show_default=True,
-        help="Prefix of the label keys; the name of the tier follows.",
-    ),
-    click.option(
-        "--compat",
-        type=click.Choice([family.value for family in LabelFamily]),
-        multiple=True,
-        help="Write the label keys of this tool as well. Repeatable.",
-    ),
-    click.option(
-        "--flavor",
-        type=parse_object_name,
-        metavar="NAME",
-        help="Write a ResourceFlavor of this name (kueue).",
-    ),
-    click.option(
-        "--flavor-label",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Node label that the nodes of the ResourceFlavor have. Repeatable.",
-    ),
-    click.option(
-        "--no-padding",
-        is_flag=True,
-        help="Write numbers in the values of labels as they are, not with four digits (labels).",
-    ),
-    click.option(
-        "--no-aliases",
-        is_flag=True,
-        help="Write levels of KAI without the names of the tiers, for KAI before 0.17.",
-    ),
-)
+@options.command("export")
 def command(
-    chosen: str,
-    sources: InputOptions,
-    settings: _SettingsOptions,
     *,
-    tree: Path | None,
-    tier_names: str | None,
-    previous: Path | None,
-    output: str | None,
-    out: Path | None,
+    chosen: str = options.argument(
+        metavar="FORMAT", type=click.Choice([*map(str, ExportFormat), _PAGE])
+    ),
+    sources: InputOptions,
+    tree: Path | None = options.TREE,
+    tier_names: str | None = options.TIER_NAMES,
+    previous: Path | None = options.PREVIOUS,
+    output: str | None = options.option(
+        "Format of Kubernetes objects.  [default: yaml]",
+        "--output",
+        "-o",
+        type=click.Choice(["yaml", "json"]),
+    ),
+    out: Path | None = options.option(
+        "Folder to write one file to, under the name that its reader expects, instead of stdout.",
+        type=OutputFolder(),
+    ),
+    settings: _SettingsOptions,
 ) -> None:
     """Print the tree in the FORMAT of a scheduler or another tool.
 

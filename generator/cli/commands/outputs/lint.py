@@ -39,24 +39,17 @@ _CONTROL_PLANE: Final = frozenset(
 _HARD_EFFECTS: Final = (":NoSchedule", ":NoExecute")
 
 
-@click.command(name="lint")
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option(
-    "--nodes",
-    type=options.FILE,
-    help="Nodes of the cluster, to see what patterns and labels select: output of `kubectl get "
-    "nodes -o json`, or an inventory.",
-)
-@options.kube("Check the HyperNodes of the cluster, with its nodes.")
-@click.option("--check", is_flag=True, help="Exit with 5 if there is any problem.")
-@options.output
+@options.command("lint")
 def command(
-    paths: tuple[str, ...],
-    cluster: ClusterOptions,
     *,
-    nodes: Path | None,
-    check: bool,
-    output: str,
+    paths: tuple[str, ...] = options.argument(nargs=-1, metavar="[PATH]..."),
+    nodes: Path | None = options.option(
+        "Nodes of the cluster, to see what patterns and labels select: output of `kubectl get "
+        "nodes -o json`, or an inventory."
+    ),
+    cluster: ClusterOptions = options.kube("Check the HyperNodes of the cluster, with its nodes."),
+    check: bool = options.option("Exit with 5 if there is any problem."),
+    output: str = options.OUTPUT,
 ) -> None:
     """List what makes Volcano crash, stall or place wrongly in a set of HyperNodes.
 

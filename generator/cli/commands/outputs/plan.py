@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-import click
-
 from generator.cli import options
 from generator.cli.exit_codes import ExitCode, exit_with_problems
 from generator.cli.option_types import OutputFolder
@@ -16,24 +14,19 @@ from generator.cli.output import print_document
 _FOLDER: Final = OutputFolder()
 
 
-@click.command(name="plan")
-@options.sources
-@click.option("--store", type=_FOLDER, help="Folder with neighborreports/ and hypernodes/.")
-@click.option(
-    "--observed", type=_FOLDER, help="Folder of HyperNodes to compare with, instead of --store."
-)
-@options.namespace
-@click.option("--check", is_flag=True, help="Exit with 5 if anything would change.")
-@options.output
-@options.watchable
+@options.command("plan", is_watchable=True)
 def command(
-    sources: InputOptions,
     *,
-    store: Path | None,
-    observed: Path | None,
-    namespace: str,
-    check: bool,
-    output: str,
+    sources: InputOptions,
+    store: Path | None = options.option(
+        "Folder with neighborreports/ and hypernodes/.", type=_FOLDER
+    ),
+    observed: Path | None = options.option(
+        "Folder of HyperNodes to compare with, instead of --store.", type=_FOLDER
+    ),
+    namespace: str = options.NAMESPACE,
+    check: bool = options.option("Exit with 5 if anything would change."),
+    output: str = options.OUTPUT,
 ) -> None:
     """Print the actions, in order, that change the observed HyperNodes into the desired ones.
 

@@ -19,20 +19,22 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 
-@click.command(name="rpc")
-@click.argument("method")
-@click.option(
-    "-f",
-    "--file",
-    help="Request as JSON or YAML; - is stdin. Without a file, all fields have their defaults. "
-    "PlaceBatch takes several documents. A PlacementRequest document becomes the spec of "
-    "the request.",
-)
-@options.server("to call")
-@options.duration("--timeout", "10s", help="Deadline of the call; a watch ends then.")
-@options.number("--count", 1, 1_000_000_000, metavar="N", help="End a stream after N answers.")
+@options.command("rpc")
 def command(
-    method: str, server: ServerOptions, *, file: str | None, timeout: float, count: int | None
+    *,
+    method: str = options.argument(),
+    file: str | None = options.option(
+        "Request as JSON or YAML; - is stdin. Without a file, all fields have their defaults. "
+        "PlaceBatch takes several documents. A PlacementRequest document becomes the spec of the "
+        "request.",
+        "-f",
+        "--file",
+    ),
+    server: ServerOptions = options.server("to call"),
+    timeout: float = options.duration("Deadline of the call; a watch ends then.", default="10s"),
+    count: int | None = options.number(
+        1, 1_000_000_000, "End a stream after N answers.", metavar="N"
+    ),
 ) -> None:
     """Call METHOD of a `toponaut serve`, and print its answer as JSON.
 

@@ -29,19 +29,53 @@ _AUTH_HINT: Final = (
 class _ServeOptions(NamedTuple):
     """The values of the options about what is served, and where."""
 
-    namespace: str | None
-    identity: str | None
-    nodes: Path | None
-    period: float
-    switches: Path | None
-    switch_period: float
-    switch_deadline: float
-    planes: Path | None
-    plane: str | None
-    dry_run: bool
-    listen: str
-    ready_file: Path | None
-    history: Path | None
+    namespace: str | None = options.option(
+        "Namespace of the agents, and of the Lease that elects the replica that writes.  "
+        "[default: the namespace of the pod]",
+        type=parse_namespace,
+        metavar="NAME",
+    )
+    identity: str | None = options.option(
+        "Name of this replica; each start adds a random suffix.  [default: the name of the pod or "
+        "host]"
+    )
+    nodes: Path | None = options.option(
+        "Nodes of the cluster; the file is read again when it changes."
+    )
+    period: float = options.duration(
+        "Time between two rounds. Reports of agents are stale after three periods.", default="60s"
+    )
+    switches: Path | None = options.option(
+        "Switches to walk by SNMP, in the format of `toponaut switches --config`; the file is read "
+        "again when it changes."
+    )
+    switch_period: float = options.duration(
+        "Time between two walks of a switch. Its report is stale after three periods.",
+        default="60s",
+    )
+    switch_deadline: float = options.duration("Time limit for one walk of a switch.", default="20s")
+    planes: Path | None = options.option(
+        "YAML file with the rules that assign ports to networks; read once, at startup."
+    )
+    plane: str | None = options.option(
+        "Network that the HyperNodes describe.  [default: the one in the Fabric object, else "
+        "compute]",
+        metavar="NAME",
+    )
+    dry_run: bool = options.option("Write no HyperNodes; log the changes instead.")
+    listen: str = options.option(
+        "HOST:PORT for gRPC calls; loopback only without --tls-cert. Port 0: any free port.",
+        default="127.0.0.1:50051",
+    )
+    ready_file: Path | None = options.option(
+        "File to which the bound address is written once the server listens; removed at exit.",
+        type=OutputFile(),
+    )
+    history: Path | None = options.option(
+        "File that keeps past trees and findings.  [default: history.sqlite in --store; none with "
+        "--kube]",
+        type=OutputFile(),
+    )
 
     def parse(self, folder: Path | None, access: ClusterAccess | None) -> ServerSettings:
         """Return the settings of a server.
@@ -92,14 +126,23 @@ class _ServeOptions(NamedTuple):
 class _EndpointOptions(NamedTuple):
     """The values of the options about the ports, and who may call."""
 
-    metrics_listen: str | None
-    health_listen: str | None
-    web: str | None
-    tls_cert: Path | None
-    tls_key: Path | None
-    client_ca: Path | None
-    token_audience: str | None
-    insecure_loopback: bool
+    metrics_listen: str | None = options.option(
+        "Address that serves /metrics for Prometheus.", metavar="HOST:PORT"
+    )
+    health_listen: str | None = options.option(
+        "Address that serves /livez, /readyz and /startupz for the kubelet.", metavar="HOST:PORT"
+    )
+    web: str | None = options.option(
+        "Address that serves the page for browsers, with the certificates and tokens of gRPC.",
+        metavar="HOST:PORT",
+    )
+    tls_cert: Path | None = options.option("Certificate of the server; read again when it changes.")
+    tls_key: Path | None = options.option("Key of the certificate.")
+    client_ca: Path | None = options.option("Require client certificates from a CA in this file.")
+    token_audience: str | None = options.option(
+        "Require a token that the cluster issued for audience NAME; needs --kube.", metavar="NAME"
+    )
+    insecure_loopback: bool = options.option("Serve without authentication, on loopback only.")
 
     def parse(self, *, is_cluster: bool) -> EndpointSettings:
         """Return the settings of the ports.
@@ -139,130 +182,20 @@ class _EndpointOptions(NamedTuple):
         )
 
 
-@click.command(name="serve")
-@click.option(
-    "--store",
-    type=options.FOLDER,
-    help="Folder to serve: neighborreports/ is read and hypernodes/ is written.",
-)
-@options.kube("Serve a cluster instead of a folder.")
-@options.group(
-    "settings",
-    _ServeOptions,
-    click.option(
-        "--namespace",
-        type=parse_namespace,
-        metavar="NAME",
-        help="Namespace of the agents, and of the Lease that elects the replica that writes.  "
-        "[default: the namespace of the pod]",
-    ),
-    click.option(
-        "--identity",
-        help="Name of this replica; each start adds a random suffix.  [default: the name of the "
-        "pod or host]",
-    ),
-    click.option(
-        "--nodes",
-        type=options.FILE,
-        help="Nodes of the cluster; the file is read again when it changes.",
-    ),
-    options.duration(
-        "--period",
-        "60s",
-        help="Time between two rounds. Reports of agents are stale after three periods.",
-    ),
-    click.option(
-        "--switches",
-        type=options.FILE,
-        help="Switches to walk by SNMP, in the format of `toponaut switches --config`; the file is "
-        "read again when it changes.",
-    ),
-    options.duration(
-        "--switch-period",
-        "60s",
-        help="Time between two walks of a switch. Its report is stale after three periods.",
-    ),
-    options.duration("--switch-deadline", "20s", help="Time limit for one walk of a switch."),
-    click.option(
-        "--planes",
-        type=options.FILE,
-        help="YAML file with the rules that assign ports to networks; read once, at startup.",
-    ),
-    click.option(
-        "--plane",
-        metavar="NAME",
-        help="Network that the HyperNodes describe.  [default: the one in the Fabric object, else "
-        "compute]",
-    ),
-    click.option(
-        "--dry-run",
-        is_flag=True,
-        help="Write no HyperNodes; log the changes instead.",
-    ),
-    click.option(
-        "--listen",
-        default="127.0.0.1:50051",
-        show_default=True,
-        help="HOST:PORT for gRPC calls; loopback only without --tls-cert. Port 0: any free port.",
-    ),
-    click.option(
-        "--ready-file",
-        type=OutputFile(),
-        help="File to which the bound address is written once the server listens; removed at exit.",
-    ),
-    click.option(
-        "--history",
-        type=OutputFile(),
-        help="File that keeps past trees and findings.  [default: history.sqlite in --store; none "
-        "with --kube]",
-    ),
-)
-@options.group(
-    "ports",
-    _EndpointOptions,
-    click.option(
-        "--metrics-listen", metavar="HOST:PORT", help="Address that serves /metrics for Prometheus."
-    ),
-    click.option(
-        "--health-listen",
-        metavar="HOST:PORT",
-        help="Address that serves /livez, /readyz and /startupz for the kubelet.",
-    ),
-    click.option(
-        "--web",
-        metavar="HOST:PORT",
-        help="Address that serves the page for browsers, with the certificates and tokens of gRPC.",
-    ),
-    click.option(
-        "--tls-cert",
-        type=options.FILE,
-        help="Certificate of the server; read again when it changes.",
-    ),
-    click.option("--tls-key", type=options.FILE, help="Key of the certificate."),
-    click.option(
-        "--client-ca", type=options.FILE, help="Require client certificates from a CA in this file."
-    ),
-    click.option(
-        "--token-audience",
-        metavar="NAME",
-        help="Require a token that the cluster issued for audience NAME; needs --kube.",
-    ),
-    click.option(
-        "--insecure-loopback", is_flag=True, help="Serve without authentication, on loopback only."
-    ),
-)
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    help="Format of the log.  [default: text on a terminal, else json]",
-)
+@options.command("serve")
 def command(
-    cluster: ClusterOptions,
+    *,
+    store: Path | None = options.option(
+        "Folder to serve: neighborreports/ is read and hypernodes/ is written.",
+        type=options.FOLDER,
+    ),
+    cluster: ClusterOptions = options.kube("Serve a cluster instead of a folder."),
     settings: _ServeOptions,
     ports: _EndpointOptions,
-    *,
-    store: Path | None,
-    log_format: str | None,
+    log_format: str | None = options.option(
+        "Format of the log.  [default: text on a terminal, else json]",
+        type=click.Choice(["text", "json"]),
+    ),
 ) -> None:
     """Read reports, write HyperNodes and answer placement queries until SIGTERM or SIGINT.
 

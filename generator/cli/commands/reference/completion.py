@@ -7,15 +7,15 @@ from typing import Final
 import click
 from click.shell_completion import get_completion_class
 
+from generator.cli import options
+
 PROGRAM: Final = "toponaut"
 COMPLETE_VARIABLE: Final = "_TOPONAUT_COMPLETE"
 SHELLS: Final = ("bash", "zsh", "fish")
 
 
-@click.command(name="completion")
-@click.argument("shell", type=click.Choice(SHELLS))
-@click.pass_context
-def command(ctx: click.Context, /, shell: str) -> None:
+@options.command("completion")
+def command(*, shell: str = options.argument(type=click.Choice(SHELLS))) -> None:
     """Print the script with which a shell completes commands and options.
 
     For bash: toponaut completion bash > ~/.local/share/bash-completion/completions/toponaut. For
@@ -25,4 +25,8 @@ def command(ctx: click.Context, /, shell: str) -> None:
     kind = get_completion_class(shell)
     if kind is None:  # click has all of SHELLS
         raise click.UsageError(f"no completion for {shell}")
-    click.echo(kind(ctx.find_root().command, {}, PROGRAM, COMPLETE_VARIABLE).source())
+    click.echo(
+        kind(
+            click.get_current_context().find_root().command, {}, PROGRAM, COMPLETE_VARIABLE
+        ).source()
+    )

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import click
 
+from generator.cli import options
 from generator.cli.schemas import (
     SCHEMAS,
     build_schema,
@@ -26,9 +27,8 @@ _NO_DEFAULTS: Final[tuple[object, ...]] = (None, "", [], {})
 """Defaults that mean that nothing is set."""
 
 
-@click.command(name="explain")
-@click.argument("topic", required=False)
-def command(topic: str | None) -> None:
+@options.command("explain")
+def command(*, topic: str | None = options.argument(required=False)) -> None:
     """Explain a kind of finding, or a field of an object or file.
 
     TOPIC is a kind of finding such as missing-link, or the path of a field such as

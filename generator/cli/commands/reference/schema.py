@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
+from generator.cli import options
 from generator.cli.schemas import SCHEMAS, render_schema
 
 
-@click.command(name="schema")
-@click.argument("name", type=click.Choice(sorted(SCHEMAS)))
-def command(name: str) -> None:
+@options.command("schema")
+def command(*, name: str = options.argument(type=click.Choice(sorted(SCHEMAS)))) -> None:
     """Print the JSON schema of a kind of document."""
     click.echo(render_schema(name), nl=False)

@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 from typing import Final
 
-import click
-
 from generator.cli import options
 from generator.cli.exit_codes import ExitCode, end
 from generator.cli.option_types import parse_namespace
@@ -29,23 +27,18 @@ _COLORS: Final = {
 }
 
 
-@click.command(name="doctor")
-@options.kube("Read a cluster. This is the default, and the only source.")
-@click.option(
-    "--namespace",
-    type=parse_namespace,
-    metavar="NAME",
-    default="toponaut-system",
-    show_default=True,
-    help="Namespace of Toponaut.",
-)
-@click.option(
-    "--volcano-namespace", default="volcano-system", show_default=True, help="Namespace of Volcano."
-)
-@click.option("--check", is_flag=True, help="Exit with 5 if there are warnings or errors.")
-@options.output
+@options.command("doctor")
 def command(
-    cluster: ClusterOptions, *, namespace: str, volcano_namespace: str, check: bool, output: str
+    *,
+    cluster: ClusterOptions = options.kube(
+        "Read a cluster. This is the default, and the only source."
+    ),
+    namespace: str = options.option(
+        "Namespace of Toponaut.", type=parse_namespace, metavar="NAME", default="toponaut-system"
+    ),
+    volcano_namespace: str = options.option("Namespace of Volcano.", default="volcano-system"),
+    check: bool = options.option("Exit with 5 if there are warnings or errors."),
+    output: str = options.OUTPUT,
 ) -> None:
     """Check that a cluster has all that Toponaut needs, and print what to do.
 

@@ -6,7 +6,7 @@ import random  # noqa: TID251 - the seeded random source of simulations
 import re
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -44,21 +44,57 @@ def parse_swaps(text: str) -> SwapCount:
     return SwapCount(share=parse_share(text))
 
 
+def _share(help: str) -> Any:  # noqa: A002, ANN401 - click's
+    """Declare an option with a share of 0 by default."""
+    return options.option(help, type=parse_share, metavar="SHARE", default="0", show_default=False)
+
+
 class _SpecOptions(NamedTuple):
     """The values of the options about the fabric without faults."""
 
-    kind: str
-    hosts: int
-    rails: int
-    radix: int
-    tiers: int | None
-    uplinks: int | None
-    storage_leaves: int
-    islands: int
-    peer_links: int
-    nvlink_domain: int
-    medium: str
-    names: str
+    kind: FabricKind = options.option(
+        "Ports of a host: one (fat-tree, dragonfly-plus), one per rail (rail), one per rail in "
+        "each of two fabrics (dual-plane), or two to an MLAG pair (dual-homed).",
+        default=FabricKind.RAIL.value,
+    )
+    hosts: int = options.number(1, _MAX_HOSTS, "Number of hosts.", default=64)
+    rails: int = options.number(1, 64, "Ports of each host in each plane.", default=8)
+    radix: int = options.number(1, 4096, "Ports of each switch; an even number.", default=64)
+    tiers: int | None = options.number(
+        1, 4, "Tiers of switches, 2 to 4.  [default: as few as possible]"
+    )
+    uplinks: int | None = options.number(
+        1, 4096, "Uplinks of each leaf.  [default: half of its ports]"
+    )
+    storage_leaves: int = options.number(
+        0,
+        _MAX_HOSTS,
+        "Number of storage switches. Each host has an extra port to each of them, as fast as its "
+        "other ports.",
+        default=0,
+    )
+    islands: int = options.number(
+        0, _MAX_HOSTS, "Number of pods of switches that have no cable to other pods.", default=0
+    )
+    peer_links: int = options.number(
+        0, _MAX_HOSTS, "Cables between the two leaves of an MLAG pair.", default=0
+    )
+    nvlink_domain: int = options.number(
+        0,
+        _MAX_HOSTS,
+        "Number of hosts in each NVLink domain in the reports; 0 for no domains.",
+        default=0,
+        metavar="HOSTS",
+    )
+    medium: Medium = options.option(
+        "Medium in reports and sysfs. Output of ibnetdiscover is always of the InfiniBand fabric, "
+        "and of lldpcli and snmpbulkwalk of the Ethernet fabric, with the same cables.",
+        type=click.Choice([Medium.INFINIBAND.value, Medium.ETHERNET.value]),
+        default=Medium.INFINIBAND.value,
+    )
+    names: NamePolicy = options.option(
+        "Whether names contain positions (plain) or not (opaque).", default=NamePolicy.PLAIN.value
+    )
 
     def parse(self) -> SyntheticSpec:
         """Return the fabric.
@@ -67,13 +103,13 @@ class _SpecOptions(NamedTuple):
             click.UsageError: it is too large to be simulated.
         """
         spec = SyntheticSpec(
-            kind=FabricKind(self.kind),
+            kind=self.kind,
             num_hosts=self.hosts,
             rails=self.rails,
             radix=self.radix,
             tiers=self.tiers,
-            medium=Medium(self.medium),
-            names=NamePolicy(self.names),
+            medium=self.medium,
+            names=self.names,
             uplinks=self.uplinks,
             storage_leaves=self.storage_leaves,
             islands=self.islands,
@@ -96,14 +132,34 @@ class _SpecOptions(NamedTuple):
 class _FaultOptions(NamedTuple):
     """The values of the options about faults."""
 
-    lose_links: float
-    swap: SwapCount
-    silent: float
-    lose_switch: int
-    lose_rank: int | None
-    lose_host: int
-    lose: tuple[str, ...]
-    shuffle_hosts: bool
+    lose_links: float = _share("Share of cables to remove, such as 1% or 0.01; at least one cable.")
+    swap: SwapCount = options.option(
+        "Number of pairs of cables that swap an end, or share of all cables, such as 5%.",
+        type=parse_swaps,
+        metavar="NUMBER|SHARE",
+        default="0",
+        show_default=False,
+    )
+    silent: float = _share(
+        "Share of hosts without a report, such as 5% or 0.05; at least one host."
+    )
+    lose_switch: int = options.number(
+        0, _MAX_HOSTS, "Number of switches to remove with their cables.", default=0
+    )
+    lose_rank: int | None = options.number(
+        1,
+        4,
+        "Tier of the switches that --lose-switch removes; 1 is the leaves.  [default: any]",
+    )
+    lose_host: int = options.number(
+        0, _MAX_HOSTS, "Number of hosts to remove with their cables.", default=0
+    )
+    lose: tuple[str, ...] = options.option(
+        "Switch or host to remove with its cables. Repeatable.", metavar="NAME"
+    )
+    shuffle_hosts: bool = options.option(
+        "Connect hosts in an order that differs from the order of names and of GUIDs."
+    )
 
     def parse(self) -> FaultSpec:
         """Return the faults.
@@ -128,146 +184,19 @@ class _FaultOptions(NamedTuple):
         )
 
 
-@click.command(name="fabric")
-@options.group(
-    "spec",
-    _SpecOptions,
-    click.option(
-        "--kind",
-        type=click.Choice([kind.value for kind in FabricKind]),
-        default=FabricKind.RAIL.value,
-        show_default=True,
-        help=(
-            "Ports of a host: one (fat-tree, dragonfly-plus), one per rail (rail), one per rail in "
-            "each of two fabrics (dual-plane), or two to an MLAG pair (dual-homed)."
-        ),
-    ),
-    options.number("--hosts", 1, _MAX_HOSTS, default=64, help="Number of hosts."),
-    options.number("--rails", 1, 64, default=8, help="Ports of each host in each plane."),
-    options.number("--radix", 1, 4096, default=64, help="Ports of each switch; an even number."),
-    options.number(
-        "--tiers", 1, 4, help="Tiers of switches, 2 to 4.  [default: as few as possible]"
-    ),
-    options.number(
-        "--uplinks", 1, 4096, help="Uplinks of each leaf.  [default: half of its ports]"
-    ),
-    options.number(
-        "--storage-leaves",
-        0,
-        _MAX_HOSTS,
-        default=0,
-        help="Number of storage switches. Each host has an extra port to each of "
-        "them, as fast as its other ports.",
-    ),
-    options.number(
-        "--islands",
-        0,
-        _MAX_HOSTS,
-        default=0,
-        help="Number of pods of switches that have no cable to other pods.",
-    ),
-    options.number(
-        "--peer-links",
-        0,
-        _MAX_HOSTS,
-        default=0,
-        help="Cables between the two leaves of an MLAG pair.",
-    ),
-    options.number(
-        "--nvlink-domain",
-        0,
-        _MAX_HOSTS,
-        default=0,
-        metavar="HOSTS",
-        help="Number of hosts in each NVLink domain in the reports; 0 for no domains.",
-    ),
-    click.option(
-        "--medium",
-        type=click.Choice([Medium.INFINIBAND.value, Medium.ETHERNET.value]),
-        default=Medium.INFINIBAND.value,
-        show_default=True,
-        help="Medium in reports and sysfs. Output of ibnetdiscover is always of the InfiniBand "
-        "fabric, and of lldpcli and snmpbulkwalk of the Ethernet fabric, with the same cables.",
-    ),
-    click.option(
-        "--names",
-        type=click.Choice([policy.value for policy in NamePolicy]),
-        default=NamePolicy.PLAIN.value,
-        show_default=True,
-        help="Whether names contain positions (plain) or not (opaque).",
-    ),
-)
-@options.group(
-    "faults",
-    _FaultOptions,
-    click.option(
-        "--lose-links",
-        type=parse_share,
-        metavar="SHARE",
-        default="0",
-        help="Share of cables to remove, such as 1% or 0.01; at least one cable.",
-    ),
-    click.option(
-        "--swap",
-        type=parse_swaps,
-        metavar="NUMBER|SHARE",
-        default="0",
-        help="Number of pairs of cables that swap an end, or share of all cables, such as 5%.",
-    ),
-    click.option(
-        "--silent",
-        type=parse_share,
-        metavar="SHARE",
-        default="0",
-        help="Share of hosts without a report, such as 5% or 0.05; at least one host.",
-    ),
-    options.number(
-        "--lose-switch",
-        0,
-        _MAX_HOSTS,
-        default=0,
-        help="Number of switches to remove with their cables.",
-    ),
-    options.number(
-        "--lose-rank",
-        1,
-        4,
-        help="Tier of the switches that --lose-switch removes; 1 is the leaves.  [default: any]",
-    ),
-    options.number(
-        "--lose-host", 0, _MAX_HOSTS, default=0, help="Number of hosts to remove with their cables."
-    ),
-    click.option(
-        "--lose",
-        multiple=True,
-        metavar="NAME",
-        help="Switch or host to remove with its cables. Repeatable.",
-    ),
-    click.option(
-        "--shuffle-hosts",
-        is_flag=True,
-        help="Connect hosts in an order that differs from the order of names and of GUIDs.",
-    ),
-)
-@options.number("--seed", -MAX_SEED, MAX_SEED, default=0, help="Random seed of the faults.")
-@click.option(
-    "--out",
-    required=True,
-    type=OutputFolder(),
-    help="Folder to create; it appears once it is complete.",
-)
-@click.option("--force", is_flag=True, help="Replace an earlier simulation.")
-@options.number(
-    "--sysfs-hosts", 0, 1_000_000, default=32, help="Number of hosts whose sysfs is written."
-)
+@options.command("fabric")
 def fabric(
+    *,
     spec: _SpecOptions,
     faults: _FaultOptions,
-    *,
-    seed: int,
-    out: Path,
-    force: bool,
-    sysfs_hosts: int,
+    seed: int = options.number(-MAX_SEED, MAX_SEED, "Random seed of the faults.", default=0),
+    out: Path = options.option(
+        "Folder to create; it appears once it is complete.", required=True, type=OutputFolder()
+    ),
+    force: bool = options.option("Replace an earlier simulation."),
+    sysfs_hosts: int = options.number(
+        0, 1_000_000, "Number of hosts whose sysfs is written.", default=32
+    ),
 ) -> None:
     """Write a fabric as files: reports/, nodes.yaml, what tools print of it, and truth.json.
 

@@ -51,87 +51,59 @@ def _parse_load(text: str) -> float:
     return load
 
 
-@click.command(name="jobs")
-@click.option(
-    "--trace",
-    default=SYNTHETIC_TRACE,
-    show_default=True,
-    metavar="FILE",
-    help="CSV with submit_time_s, gpus and duration_s, plain or gzipped; philly generates a trace.",
-)
-@options.number("--num-jobs", 1, 1_000_000, help="Number of jobs to replay.")
-@options.number(
-    "--seed", -_MAX_SEED, _MAX_SEED, default=0, help="Random seed of a generated trace."
-)
-@click.option(
-    "--fabric",
-    default="8x5x16",
-    show_default=True,
-    metavar="FILE|SHAPE",
-    help="TopologyTree (output of `toponaut tree -o json`), or top domains x leaves x nodes.",
-)
-@options.number("--slots", 1, 1024, default=8, help="GPUs of each node.")
-@click.option(
-    "--preset",
-    "presets",
-    multiple=True,
-    type=click.Choice(STRATEGY_NAMES),
-    help="Preset to replay, or best-fit or first-fit, to compare with. Repeatable.  [default: "
-    "optimal, best-fit, first-fit]",
-)
-@click.option(
-    "--prefer",
-    metavar="TIER",
-    help="Tier that gangs prefer. Presets such as kueue pack a gang only if it prefers a tier.",
-)
-@options.number(
-    "--scale-sizes", 1, 10_000, default=1, help="Factor for the number of GPUs of each job."
-)
-@click.option(
-    "--load",
-    type=_parse_load,
-    metavar="SHARE",
-    help="Requested GPU time divided by available GPU time, such as 0.9. Submit times are "
-    "stretched to reach it.",
-)
-@click.option(
-    "--backfill",
-    type=click.Choice([kind.value for kind in Backfill]),
-    default=Backfill.EASY.value,
-    show_default=True,
-    help="Jobs that can start before the first waiting job: none, those that do not delay it "
-    "(easy), or any.",
-)
-@click.option(
-    "--joint/--one-by-one",
-    "is_joint",
-    default=True,
-    show_default=True,
-    help="Whether optimal plans jobs that start at the same time jointly, or one by one.",
-)
-@click.option(
-    "--spare-islands/--no-spare-islands",
-    "spares_islands",
-    default=True,
-    show_default=True,
-    help="Whether optimal fills the tightest top domains first, or uses fewer leaves first.",
-)
-@options.output
+@options.command("jobs")
 def jobs(
     *,
-    trace: str,
-    num_jobs: int | None,
-    seed: int,
-    fabric: str,
-    slots: int,
-    presets: tuple[str, ...],
-    prefer: str | None,
-    scale_sizes: int,
-    load: float | None,
-    backfill: str,
-    is_joint: bool,
-    spares_islands: bool,
-    output: str,
+    trace: str = options.option(
+        "CSV with submit_time_s, gpus and duration_s, plain or gzipped; philly generates a trace.",
+        metavar="FILE",
+        default=SYNTHETIC_TRACE,
+    ),
+    num_jobs: int | None = options.number(1, 1_000_000, "Number of jobs to replay."),
+    seed: int = options.number(
+        -_MAX_SEED, _MAX_SEED, "Random seed of a generated trace.", default=0
+    ),
+    fabric: str = options.option(
+        "TopologyTree (output of `toponaut tree -o json`), or top domains x leaves x nodes.",
+        metavar="FILE|SHAPE",
+        default="8x5x16",
+    ),
+    slots: int = options.number(1, 1024, "GPUs of each node.", default=8),
+    presets: tuple[str, ...] = options.option(
+        "Preset to replay, or best-fit or first-fit, to compare with. Repeatable.  [default: "
+        "optimal, best-fit, first-fit]",
+        "--preset",
+        type=click.Choice(STRATEGY_NAMES),
+    ),
+    prefer: str | None = options.option(
+        "Tier that gangs prefer. Presets such as kueue pack a gang only if it prefers a tier.",
+        metavar="TIER",
+    ),
+    scale_sizes: int = options.number(
+        1, 10_000, "Factor for the number of GPUs of each job.", default=1
+    ),
+    load: float | None = options.option(
+        "Requested GPU time divided by available GPU time, such as 0.9. Submit times are stretched "
+        "to reach it.",
+        type=_parse_load,
+        metavar="SHARE",
+    ),
+    backfill: Backfill = options.option(
+        "Jobs that can start before the first waiting job: none, those that do not delay it "
+        "(easy), or any.",
+        default=Backfill.EASY.value,
+    ),
+    is_joint: bool = options.option(
+        "Whether optimal plans jobs that start at the same time jointly, or one by one.",
+        "--joint/--one-by-one",
+        default=True,
+    ),
+    spares_islands: bool = options.option(
+        "Whether optimal fills the tightest top domains first, or uses fewer leaves first.",
+        "--spare-islands/--no-spare-islands",
+        default=True,
+    ),
+    output: str = options.OUTPUT,
 ) -> None:
     """Replay a trace of jobs on a fabric, and compare presets.
 
@@ -151,7 +123,7 @@ def jobs(
     runs = [
         _StrategyRun.build(name, tree, slots, prefer, optimal) for name in names
     ]  # built before the first replay, so that a wrong preset is refused at once
-    results = [_run_replay(run, scaled, Backfill(backfill)) for run in runs]
+    results = [_run_replay(run, scaled, backfill) for run in runs]
     print_document(
         {"jobs": len(scaled), "presets": [result.to_document() for result in results]},
         output,
