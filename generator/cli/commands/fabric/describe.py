@@ -56,7 +56,6 @@ def command(
     same about a gang, and also reads a saved tree.
     """
     from generator.cli.observation import parse_sources, read_observation
-    from generator.observe.observation import ObservationCache
     from topology.join.fabric_join import build_fabric
     from topology.planes.plane import split_planes
 
@@ -66,11 +65,10 @@ def command(
     given = parse_sources(sources)
     if given.is_tree and kind != "domain":
         raise click.UsageError("HyperNodes and labels have no devices: give another source")
-    memory = ObservationCache(has_updates=False)
-    read = read_observation(given, memory=memory)
+    read = read_observation(given)
     gangs, problems = _read_gangs(pods, given.cluster)
     describer = _FabricDescriber(
-        memory.split or split_planes(build_fabric(())),  # a tree has no devices
+        read.split or split_planes(build_fabric(())),  # a tree has no devices
         read.observation.tree,
         read.observation.findings,
         gangs,
