@@ -34,8 +34,6 @@ DESIGN_KINDS = {
 @st.composite
 def wirings(draw: st.DrawFn) -> Wiring:
     kind, names = draw(st.sampled_from(FabricKind)), draw(st.sampled_from(NamePolicy))
-    # Below one leaf group, a storage leaf without a telling name is a leaf that lost its up-links.
-    storage_leaves = draw(st.integers(0, 2)) if names is NamePolicy.PLAIN else 0
     spec = SyntheticSpec(
         kind,
         draw(st.integers(1, 96)),
@@ -46,7 +44,7 @@ def wirings(draw: st.DrawFn) -> Wiring:
         names=names,
         uplinks=draw(st.none() | st.integers(1, 5)),
         islands=draw(st.integers(0, 2)),
-        storage_leaves=storage_leaves,
+        storage_leaves=draw(st.integers(0, 2)),
         peer_links=draw(st.integers(0, 3)) if kind is FabricKind.DUAL_HOMED else 0,
     )
     try:

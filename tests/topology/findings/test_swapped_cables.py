@@ -23,6 +23,7 @@ from topology.synthetic import (
     Cable,
     DamagedFabric,
     FabricKind,
+    NamePolicy,
     SyntheticSpec,
     build_undamaged,
     build_wiring,
@@ -72,6 +73,16 @@ def test_it_names_the_swap_behind_two_hosts_tied_between_two_groups() -> None:
     assert len(of_kind(found.findings, FindingKind.UNDECIDABLE)) == 2
 
 
+def test_it_proposes_no_exchange_that_gives_two_tied_hosts_two_cables_to_one_leaf() -> None:
+    pairs = build_undamaged(build_wiring(SyntheticSpec(FabricKind.DUAL_HOMED, 40, radix=10)))
+    moved = swap(pairs, ("node-0023", "mlx5_0/1"), ("node-0011", "mlx5_0/1"))
+    doubled = swap(moved, ("node-0022", "mlx5_0/1"), ("node-0024", "mlx5_1/1"))
+    found = inferred(doubled).findings
+    tied = {finding.device for finding in of_kind(found, FindingKind.UNDECIDABLE)}
+    assert {"node-0021", "node-0025"} <= tied
+    assert of_kind(found, FindingKind.SWAPPED_CABLE) == []
+
+
 def test_it_names_the_swap_of_two_up_links_across_pods() -> None:
     leaves = [switch.name for switch in PODS.wiring.switches if switch.rank == 1]
     ups = {cable.low.device: cable.low for cable in PODS.cables if cable.low.device in leaves}
@@ -91,6 +102,23 @@ def test_it_reports_a_lone_host_cable_in_another_group() -> None:
     (finding,) = of_kind(infer_cables(moved).findings, FindingKind.SWAPPED_CABLE)
     assert finding.ports == (PortName("h01", "eth2"), PortName("b2", "x"))
     assert finding.swap == ()
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        SyntheticSpec(FabricKind.DUAL_HOMED, 7, radix=12, uplinks=4, peer_links=1),
+        SyntheticSpec(FabricKind.RAIL, 12, rails=7, radix=22),
+        SyntheticSpec(FabricKind.DUAL_PLANE, 5, rails=4, radix=8, tiers=3, uplinks=2),
+    ],
+    ids=lambda spec: spec.kind.value,
+)
+def test_it_reports_no_lone_host_on_the_storage_switch_of_another_group(
+    spec: SyntheticSpec,
+) -> None:
+    opaque = replace(spec, storage_leaves=1, names=NamePolicy.OPAQUE)
+    found = inferred(build_undamaged(build_wiring(opaque))).findings
+    assert of_kind(found, FindingKind.SWAPPED_CABLE) == []
 
 
 def test_it_reports_a_lone_nic_on_another_rail() -> None:
