@@ -149,6 +149,8 @@ class Decision(NamedTuple):
     kind: DecisionKind
     record: TreeRecord | None = None
     """Written before everything else; None if the record stays."""
+    last_record: TreeRecord | None = None
+    """The record as it was read."""
     approval: str = ""
     """Hash of the approval that the plan uses up."""
     void_approval: str = ""
@@ -194,7 +196,8 @@ class Decision(NamedTuple):
 
 def decide(state: RoundState, memory: WriteMemory = NO_MEMORY) -> Decision:
     """Return what a round writes and reports."""
-    redated = None if state.record is None else with_past_times(state.record, state.now)
+    last_record = state.record
+    redated = None if last_record is None else with_past_times(last_record, state.now)
     if redated is not None:  # with the times of a clock that was ahead, it would use up the budget
         state = state._replace(record=redated)
     void = _find_void_approval(state, memory)
@@ -219,7 +222,9 @@ def decide(state: RoundState, memory: WriteMemory = NO_MEMORY) -> Decision:
     if state.unwanted and state.is_writing:
         decision = decision._replace(actions=state.unwanted)
     return decision._replace(
-        void_approval=void if state.is_leader else "", conflict_text=state.conflict_text
+        last_record=last_record,
+        void_approval=void if state.is_leader else "",
+        conflict_text=state.conflict_text,
     )
 
 

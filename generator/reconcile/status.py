@@ -102,8 +102,6 @@ class RoundSummary(NamedTuple):
     """Inputs, or parts of them, that could not be used, except for settings."""
     wrong_settings: tuple[str, ...] = ()
     """What is wrong in the spec of the Fabric object."""
-    outputs: OutputsOutcome | None = None
-    """The result of the outputs other than HyperNodes; None: unknown, the status stays."""
 
 
 class StatusUpdate(NamedTuple):
@@ -163,7 +161,7 @@ class FabricStatusWriter:
         update = self._build_update(summary, written)
         try:
             if self._is_leader():
-                document = self._render_document(summary, update)
+                document = self._render_document(summary, update, written.outputs)
                 if document["status"] != (self._fabric.document or {}).get("status"):
                     self._write(document)
         except (KubeError, StoreError) as error:
@@ -191,7 +189,7 @@ class FabricStatusWriter:
             },
             wrong_settings=summary.wrong_settings,
         )
-        outputs = summary.outputs
+        outputs = written.outputs
         of_outputs = () if outputs is None or outputs.condition is None else (outputs.condition,)
         changes = (*written.conditions, degraded, *of_outputs)
         if outputs is not None and outputs.condition is None:
@@ -211,7 +209,9 @@ class FabricStatusWriter:
         is_same = is_in_sync if self._last_tree is None else tree == self._last_tree
         return before if is_same and before else before + 1
 
-    def _render_document(self, summary: RoundSummary, update: StatusUpdate) -> dict[str, Any]:
+    def _render_document(
+        self, summary: RoundSummary, update: StatusUpdate, outputs: OutputsOutcome | None
+    ) -> dict[str, Any]:
         before = self._fabric.document
         document = with_write_status(before, WriteStatus(update.conditions, update.held))
         status = document["status"]
@@ -220,9 +220,9 @@ class FabricStatusWriter:
         version = parse_spec_generation(before)
         if version is not None:
             status["observedGeneration"] = version
-        if summary.outputs is not None:
-            _set_rows(status, "outputs", summary.outputs.rows)
-            _set_rows(status, "labelKeys", summary.outputs.label_keys)
+        if outputs is not None:
+            _set_rows(status, "outputs", outputs.rows)
+            _set_rows(status, "labelKeys", outputs.label_keys)
         if summary.tree is not None:
             status |= summarise(summary.tree, summary.findings)
         return document

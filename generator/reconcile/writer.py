@@ -1,6 +1,7 @@
-"""Carries out decisions: the record first, then the HyperNodes in the order of the plan.
+"""Carries out decisions: the record first, the HyperNodes in the order of the plan, other outputs.
 
-Each write leaves a valid cluster, so a stop needs no rollback: the next round plans again.
+Each write leaves a valid cluster, so a stop needs no rollback: the next round plans again. The
+other outputs follow the record that is in force after the writes, with or without a new plan.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from generator.reconcile.decision import (
     join_messages,
 )
 from generator.reconcile.guard import PlanVerdict, hash_plan
+from generator.reconcile.outcome import OutputsOutcome
 from generator.reconcile.pace import NO_DEBOUNCE, DebounceConfig, record_writes
 from generator.reconcile.plan import Action
 from runtime.retry import Backoff
@@ -57,6 +59,16 @@ class DecisionStore(HyperNodeStore, Protocol):
     def consume_approval(self, plan: str) -> object:
         """Remove the approval of a plan, if there is one."""
         ...
+
+
+Publish = Callable[[TreeRecord | None], OutputsOutcome | None]
+"""Writes the outputs other than HyperNodes as a record says; returns None if their result is
+unknown, so that the status keeps what it says of them."""
+
+
+def publish_nothing(_record: TreeRecord | None) -> OutputsOutcome | None:
+    """Leave the other outputs as they are: this round does not write them."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +117,8 @@ class WriteOutcome(NamedTuple):
     is_approved: bool = False
     """Whether a person had approved the plan."""
     removal: ApprovalRemoval = ApprovalRemoval()
+    outputs: OutputsOutcome | None = None
+    """The result of the outputs other than HyperNodes; None: unknown."""
     wait_s: float | None = None
     """Seconds until the next round, if it should be sooner than usual."""
     memory: WriteMemory = NO_MEMORY
@@ -142,6 +156,7 @@ def carry_out(
     clock: Callable[[], float] = lambda: 0.0,
     pace: DebounceConfig = NO_DEBOUNCE,
     on_done: Callable[[Action], None] | None = None,
+    publish: Publish = publish_nothing,
 ) -> WriteOutcome:
     """Write what was decided, and return the result.
 
@@ -154,9 +169,12 @@ def carry_out(
         clock: monotonic, in seconds.
         pace: how long written objects wait for their next write.
         on_done: called after each written HyperNode.
+        publish: writes the other outputs.
     """
     removal = _remove_void_approval(decision, store)
-    applied = _write(decision, store, on_done)
+    record, applied = _write(decision, store, on_done)
+    memory = _remember(decision, applied, clock(), pace)
+    outputs = publish(record)
     outcome = WriteOutcome(
         decision.conditions,
         decision.held,
@@ -164,8 +182,9 @@ def carry_out(
         applied,
         is_approved=decision.is_approved,
         removal=removal,
-        wait_s=decision.wait_s,
-        memory=_remember(decision, applied, clock(), pace),
+        outputs=outputs,
+        wait_s=_find_earliest(decision.wait_s, None if outputs is None else outputs.retry_s),
+        memory=memory,
     )
     if removal.is_tried:
         void = "" if removal.error is None else removal.approval
@@ -195,15 +214,23 @@ def _remove_void_approval(decision: Decision, store: DecisionStore) -> ApprovalR
 
 def _write(
     decision: Decision, store: DecisionStore, on_done: Callable[[Action], None] | None
-) -> ApplyResult:
+) -> tuple[TreeRecord | None, ApplyResult]:
+    """Write the record and the HyperNodes; return the record that is in force, and the result."""
+    record = decision.last_record
     try:
         if decision.record is not None:
             store.write_record(decision.record)
+            record = decision.record
         if decision.approval:
             store.consume_approval(decision.approval)
     except TopologyError as error:
-        return ApplyResult((), decision.actions, error)
-    return apply_plan(decision.actions, store, on_done=on_done)
+        return record, ApplyResult((), decision.actions, error)
+    return record, apply_plan(decision.actions, store, on_done=on_done)
+
+
+def _find_earliest(*waits_s: float | None) -> float | None:
+    """Return the shortest wait in seconds; None if nothing waits."""
+    return min(filter(None, waits_s), default=None)
 
 
 def _remember(
@@ -237,7 +264,7 @@ def _fail(outcome: WriteOutcome, decision: Decision, error: TopologyError) -> Wr
             build_ready(reason="WriteFailed", message=message),
             build_change_blocked(None),
         ),
-        wait_s=min(filter(None, (outcome.wait_s, retry_s)), default=None),
+        wait_s=_find_earliest(outcome.wait_s, retry_s),
         memory=memory,
     )
 

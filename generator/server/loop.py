@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final, Protocol
 
 from generator.ingest.inputs import Inputs
@@ -21,6 +22,7 @@ from generator.objects.fabric import with_label_keys
 from generator.objects.inventory import Inventory, ListedNode, build_node_specs
 from generator.objects.plane_config import PlaneChoice
 from generator.objects.pods import BoundPod
+from generator.objects.tree_record import TreeRecord
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC
 from generator.observe.freshness import (
     Periods,
@@ -52,7 +54,7 @@ from generator.reconcile.plan import plan_changes
 from generator.reconcile.result import OnRound, RoundOutcome
 from generator.reconcile.settings import FabricSettings, WriteSettings, read_settings
 from generator.reconcile.status import FabricStatusWriter, RoundSummary, StatusUpdate
-from generator.reconcile.writer import WriteLog, WriteOutcome, carry_out
+from generator.reconcile.writer import Publish, WriteLog, WriteOutcome, carry_out
 from generator.server.cluster_state import ClusterState, read_cluster_state
 from generator.server.sweep_election import SweepElection
 from generator.store.base import NO_VOLCANO
@@ -189,25 +191,26 @@ class ReconcileLoop:
         problems += state.record.problems
         problems += state.inventory.problems if state.inventory else ()
         round_state, conflicts = self._build_round(observation, state)
-        written = self._write(round_state)
+        publish = partial(
+            self._publish_outputs, observation, state, is_writing=round_state.is_writing
+        )
+        written = self._write(round_state, publish)
         if is_elected and self._config.writing.is_leader():
             is_in_sync = round_state.planned is not None and written.is_in_sync
             self._election.confirm(self._observer.used_sweeps, is_in_sync=is_in_sync)
-        published = self._publish_outputs(observation, state, is_writing=round_state.is_writing)
-        findings = self._collect_findings(observation, state)
-        wait_s = written.wait_s
-        if published is not None:
-            wait_s = min(filter(None, (wait_s, published.retry_s)), default=None)
-            findings = (*findings, *published.findings)
+        refused = () if written.outputs is None else written.outputs.findings
+        findings = (*self._collect_findings(observation, state), *refused)
         problems += conflicts
         tree = observation.tree if observation is not None and observation.tree.nodes else None
         num_problems = len(problems) + len(state.store_problems)
         settings = tuple(map(str, wrong_settings))
-        summary = RoundSummary(tree, findings, num_problems, settings, published)
+        summary = RoundSummary(tree, findings, num_problems, settings)
         status = self._status.update(summary, written)
         outcome = self._build_outcome(state, summary, status, written, started_s=started_s)
         problems += [*wrong_settings, *status.problems]
-        return wait_s, replace(outcome, problems=tuple(problems), why_unknown=self._why_unknown())
+        return written.wait_s, replace(
+            outcome, problems=tuple(problems), why_unknown=self._why_unknown()
+        )
 
     def _observe(self, state: ClusterState) -> Observation | None:
         tree_spec = self._settings.tree_spec
@@ -298,10 +301,12 @@ class ReconcileLoop:
         )
         return round_state, planned.problems
 
-    def _write(self, round_state: RoundState) -> WriteOutcome:
+    def _write(self, round_state: RoundState, publish: Publish) -> WriteOutcome:
         """Decide what this round writes, and write it."""
         decision, writing = decide(round_state, self._memory), self._config.writing
-        written = carry_out(decision, self._store, clock=writing.clock, pace=writing.debounce)
+        written = carry_out(
+            decision, self._store, clock=writing.clock, pace=writing.debounce, publish=publish
+        )
         self._write_log.on_write(decision, round_state.actions, written)
         self._memory = written.memory
         return written
@@ -323,14 +328,19 @@ class ReconcileLoop:
         log.info("tree published", extra={"nodes": len(tree.nodes), "domains": len(tree.domains)})
 
     def _publish_outputs(
-        self, observation: Observation | None, state: ClusterState, *, is_writing: bool
+        self,
+        observation: Observation | None,
+        state: ClusterState,
+        record: TreeRecord | None,
+        *,
+        is_writing: bool,
     ) -> OutputsOutcome | None:
-        """Write the outputs other than HyperNodes, as the last decision says.
+        """Write the outputs other than HyperNodes, as the record says.
 
         Return None while it is unknown which outputs are wanted.
         """
         request = build_request(
-            self._find_shown_tree(observation, state.inventory),
+            self._find_shown_tree(observation, state.inventory, record),
             self._settings.tree_spec,
             fabric=self._settings.document,
             gangs=state.gangs,
@@ -344,13 +354,15 @@ class ReconcileLoop:
         return publisher.update(request)
 
     def _find_shown_tree(
-        self, observation: Observation | None, inventory: Inventory | None
+        self,
+        observation: Observation | None,
+        inventory: Inventory | None,
+        record: TreeRecord | None,
     ) -> TopologyTree | None:
-        """Return the tree that was decided last, this round's decision included.
+        """Return the recorded tree, with every other node of the cluster as unplaced.
 
-        Every other node of the cluster is unplaced. None if nothing is decided.
+        None if nothing is decided.
         """
-        record = self._store.read_record().record
         tree = None if record is None else record.tree
         if tree is None or not tree.domains or not self._settings.tree_spec.outputs:
             return None
@@ -427,7 +439,7 @@ class ReconcileLoop:
             observed_hypernodes=state.hypernodes.hypernodes,
             conditions=status.conditions,
             held=status.held,
-            outputs=summary.outputs.rows if summary.outputs else (),
+            outputs=written.outputs.rows if written.outputs else (),
             completed_actions=written.applied.done,
             failed_action=next(iter(written.applied.pending), None),
             completed_plan=written.completed_plan,
