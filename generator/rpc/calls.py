@@ -49,7 +49,7 @@ from generator.rpc.limits import (
     NUM_THREADS,
     STALL_S,
 )
-from generator.rpc.messages.fields import check_fields
+from generator.rpc.messages.requests import check_fields
 from generator.rpc.status_errors import (
     CallAbortedError,
     CallFailure,

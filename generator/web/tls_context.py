@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import logging
 import ssl
-from pathlib import Path
 
 from generator.rpc.auth.key_files import read_key_file
 from generator.rpc.auth.tls import TlsFiles
 from topology.model.errors import ConfigError, show
 
 log = logging.getLogger(__name__)
-
-_FileVersion = tuple[int, int, int]
 
 
 def build_renewed_context(files: TlsFiles) -> ssl.SSLContext:
@@ -34,14 +31,14 @@ class _Renewal:
 
     def __init__(self, files: TlsFiles) -> None:
         self._files = files
-        self._versions = self._read_versions()
+        self._versions = self._files.read_versions()
         self._renewed: ssl.SSLContext | None = None
 
     def choose(
         self, connection: ssl.SSLObject, _name: str | None, _first: ssl.SSLContext
     ) -> int | None:
         """Replace the context of a connection that begins, if the files have changed."""
-        versions = self._read_versions()
+        versions = self._files.read_versions()
         if versions != self._versions:
             self._versions = versions
             try:
@@ -53,9 +50,6 @@ class _Renewal:
         if self._renewed is not None:
             connection.context = self._renewed
         return None
-
-    def _read_versions(self) -> tuple[_FileVersion, ...]:
-        return tuple(_read_version(file) for file in self._files if file is not None)
 
 
 def _read_context(files: TlsFiles) -> ssl.SSLContext:
@@ -74,11 +68,3 @@ def _read_context(files: TlsFiles) -> ssl.SSLContext:
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(f"{show(str(files.client_ca), 1024)}: {error}") from error
     return context
-
-
-def _read_version(file: Path) -> _FileVersion:
-    try:
-        status = file.stat()
-    except OSError:
-        return (0, 0, 0)
-    return (status.st_ino, status.st_mtime_ns, status.st_size)

@@ -1,8 +1,9 @@
 """Calls of the gRPC service against an empty echo call of the same run: python -m tests.bench.rpc.
 
 Server and callers are two processes on loopback. Echo and placement calls take turns, so what else
-runs on the machine slows both. Each gang has a name of its own, hence no answer is remembered; the
-shapes of the gangs repeat, as those of a cluster's jobs do. The caller is a Python as any.
+runs on the machine slows both. Each gang has a name of its own, and the kinds of gangs repeat, as
+those of a cluster's jobs do: so most answers of `Place` come from the cache of the snapshot. The
+caller is a Python as any.
 """
 
 from __future__ import annotations

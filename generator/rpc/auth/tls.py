@@ -58,6 +58,18 @@ class TlsFiles(NamedTuple):
     client_ca: Path | None = None
     """Authorities of client certificates; None: no client certificate is required."""
 
+    def read_versions(self) -> tuple[tuple[int, int, int], ...]:
+        """Return values that change when a file is replaced, written or removed."""
+        return tuple(_read_version(file) for file in self if file is not None)
+
+
+def _read_version(file: Path) -> tuple[int, int, int]:
+    try:
+        status = file.stat()
+    except OSError:
+        return (0, 0, 0)
+    return (status.st_ino, status.st_mtime_ns, status.st_size)
+
 
 class PeerCredentials(NamedTuple):
     """How a replica connects to another replica."""
@@ -68,14 +80,6 @@ class PeerCredentials(NamedTuple):
     """A name that these certificates have; empty if they have none."""
     pair: tuple[bytes, bytes] | None
     """Key and certificate for a replica that requires a client certificate; else None."""
-
-
-class _FileVersion(NamedTuple):
-    """Values that change when a file is replaced or written."""
-
-    inode: int
-    mtime_ns: int
-    size: int
 
 
 class _KeyPair(NamedTuple):
@@ -108,7 +112,7 @@ class ServerCertificates:
         self._overlap_s = overlap_s
         self._clock = clock
         self._lock = Lock()
-        self._versions = self._read_versions()
+        self._versions = self._files.read_versions()
         self._presented = _read_pair(files)
         self._trusted: tuple[_KeyPair, ...] = (self._presented,)
         """Oldest first."""
@@ -171,7 +175,7 @@ class ServerCertificates:
     def _refresh(self) -> None:
         """Read files that changed, and present the newest certificate once its time has come."""
         try:
-            versions = self._read_versions()
+            versions = self._files.read_versions()
             if versions != self._versions:
                 self._versions = versions
                 self._read_renewed()
@@ -192,17 +196,6 @@ class ServerCertificates:
         if pair != self._trusted[-1]:
             self._present_at_s = self._clock() + self._overlap_s
             self._trusted = (*self._trusted, pair)[-_MAX_TRUSTED:]
-
-    def _read_versions(self) -> tuple[_FileVersion, ...]:
-        return tuple(_read_version(file) for file in self._files if file is not None)
-
-
-def _read_version(file: Path) -> _FileVersion:
-    try:
-        status = file.stat()
-    except OSError as error:
-        raise ConfigError(f"{show(str(file), 1024)}: {error.strerror}") from error
-    return _FileVersion(status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 def _read_pair(files: TlsFiles) -> _KeyPair:

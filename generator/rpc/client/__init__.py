@@ -1,7 +1,6 @@
 """Clients of the gRPC services.
 
 connection: one channel to one server, with retries and error translation.
-message_size: refuses messages that exceed the limit, and names the largest field.
 typed_client: `PlacementClient` and `TopologyClient`, with values as requests and answers.
 methods: all methods by name, with documents as requests and answers, for `toponaut rpc`.
 

@@ -15,7 +15,6 @@ from google.protobuf.message import Message
 
 from generator.rpc.auth.key_files import NO_TLS, ClientIdentity, read_key_file
 from generator.rpc.auth.loopback import parse_listen_address, parse_loopback_address
-from generator.rpc.client.message_size import check_size
 from generator.rpc.limits import MAX_MESSAGE_BYTES
 from generator.rpc.status_errors import CallFailure, FailureKind, decode_failure
 from runtime.retry import Backoff
@@ -34,6 +33,18 @@ _TOO_MANY_CALLS: Final = "Concurrent RPC limit exceeded!"
 """Details of a call that gRPC itself refused; other exhaustion concerns sizes and is permanent."""
 AnswerT = TypeVar("AnswerT")
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
+
+
+def check_size(message: Message, limit: int = MAX_MESSAGE_BYTES) -> None:
+    """Check that a message is not too large to send: gRPC would refuse it before it is read.
+
+    Raises:
+        PlacementRequestError: it has more bytes than the limit.
+    """
+    num_bytes = message.ByteSize()
+    if num_bytes > limit:
+        problem = f"takes {num_bytes} bytes; a server takes {limit} at most"
+        raise PlacementRequestError("spec", problem)
 
 
 class PlacementServerError(TopologyError):

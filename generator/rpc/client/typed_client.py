@@ -19,8 +19,8 @@ from generator.rpc.client.connection import (
     RefusedCallError,
     Retries,
     ServerDeadlineError,
+    check_size,
 )
-from generator.rpc.client.message_size import check_size
 from generator.rpc.limits import MAX_MESSAGE_BYTES
 from generator.rpc.messages.answers import decode_assignments, decode_objective, decode_placement
 from generator.rpc.messages.requests import encode_request

