@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 MAX_DELAY_S, MAX_DELAY_SHARE = 0.02, 0.2
@@ -37,16 +37,47 @@ def never_cancelled() -> bool:
 
 @dataclass
 class Budget:
-    """The steps and the time that remain for a search."""
+    """The steps and the time that remain for a search, or for one query with all its steps."""
 
     steps: int = sys.maxsize
     clock: Callable[[], float] | None = None
     deadline_at_s: float = 0.0
-    grace_steps: int = 0
-    """Steps that may follow the deadline, for what a first answer takes."""
-    has_grace: bool = False
-    """Whether this part of the query may use them."""
     is_cancelled: IsCancelled = never_cancelled
+    _grace_steps: int = 0
+    """Steps that may follow the deadline, for what a first answer takes."""
+    _has_grace: bool = False
+    """Whether this part of the query may use them."""
+    _started_at_s: float = 0.0
+    _deadline_s: float = 0.0
+
+    @classmethod
+    def of_query(
+        cls,
+        deadline_s: float | None,
+        clock: Callable[[], float] | None,
+        is_cancelled: IsCancelled = never_cancelled,
+    ) -> Budget:
+        """Start the clock of a query, if it has a deadline."""
+        if deadline_s is None or clock is None:
+            return cls(is_cancelled=is_cancelled)
+        delay_s = max(MAX_DELAY_S, MAX_DELAY_SHARE * deadline_s)
+        return cls(
+            clock=clock,
+            is_cancelled=is_cancelled,
+            _grace_steps=round(GRACE_STEPS_PER_S * delay_s),
+            _started_at_s=clock(),
+            _deadline_s=deadline_s,
+        )
+
+    def renew(self, steps: int, *, share: float = 1.0, has_grace: bool = False) -> Budget:
+        """Allow this many steps until this share of the time has passed, or the grace is spent."""
+        self.steps, self._has_grace = steps, has_grace
+        self.deadline_at_s = self._started_at_s + share * self._deadline_s
+        return self
+
+    def end(self) -> None:
+        """Lift all limits: an explanation is always complete."""
+        self.steps, self.clock = sys.maxsize, None
 
     def spend(self, steps: int) -> None:
         """Subtract steps of work.
@@ -58,9 +89,9 @@ class Budget:
         self.check_cancellation()
         self.steps -= steps
         is_late = self.clock is not None and self.clock() > self.deadline_at_s
-        if is_late and self.has_grace:
-            self.grace_steps -= max(steps, 1)
-        if self.steps < 0 or (is_late and (self.grace_steps < 0 or not self.has_grace)):
+        if is_late and self._has_grace:
+            self._grace_steps -= max(steps, 1)
+        if self.steps < 0 or (is_late and (self._grace_steps < 0 or not self._has_grace)):
             raise BudgetExhausted
 
     def check_cancellation(self) -> None:
@@ -78,38 +109,4 @@ class Budget:
 
     def limited_to(self, steps: int) -> Budget:
         """Return a budget of these steps that ends with the time of this one."""
-        return Budget(steps, self.clock, self.deadline_at_s, is_cancelled=self.is_cancelled)
-
-
-@dataclass
-class QueryTime:
-    """The time limit of one query, and the budget that all of its steps share."""
-
-    deadline_s: float | None
-    clock: Callable[[], float] | None
-    is_cancelled: IsCancelled = never_cancelled
-    budget: Budget = field(init=False)
-    _started_at_s: float = field(init=False, default=0.0)
-
-    def __post_init__(self) -> None:
-        """Start the clock of the query, if it has a deadline."""
-        if self.deadline_s is None or self.clock is None:
-            self.budget = Budget(is_cancelled=self.is_cancelled)
-            return
-        self._started_at_s = self.clock()
-        delay_s = max(MAX_DELAY_S, MAX_DELAY_SHARE * self.deadline_s)
-        self.budget = Budget(
-            clock=self.clock,
-            grace_steps=round(GRACE_STEPS_PER_S * delay_s),
-            is_cancelled=self.is_cancelled,
-        )
-
-    def renew(self, steps: int, *, share: float = 1.0, has_grace: bool = False) -> Budget:
-        """Allow this many steps until this share of the time has passed, or the grace is spent."""
-        self.budget.steps, self.budget.has_grace = steps, has_grace
-        self.budget.deadline_at_s = self._started_at_s + share * (self.deadline_s or 0.0)
-        return self.budget
-
-    def end(self) -> None:
-        """Lift all limits: an explanation is always complete."""
-        self.budget.steps, self.budget.clock = sys.maxsize, None
+        return Budget(steps, self.clock, self.deadline_at_s, self.is_cancelled)

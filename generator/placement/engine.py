@@ -17,9 +17,9 @@ from generator.placement.answer import (
     ReasonKind,
 )
 from generator.placement.budget import (
+    Budget,
     BudgetExhausted,
     IsCancelled,
-    QueryTime,
     never_cancelled,
 )
 from generator.placement.cluster.gang_view import view_for
@@ -86,8 +86,8 @@ def place(
     cached = snapshot.answers.get(key)
     if isinstance(cached, Placement):
         return cached
-    query_time = QueryTime(request.deadline_s, clock, is_cancelled)
-    placement = _compute_answer(snapshot, request, query_time, explains=explains)
+    budget = Budget.of_query(request.deadline_s, clock, is_cancelled)
+    placement = _compute_answer(snapshot, request, budget, explains=explains)
     if placement.is_proved:
         if len(snapshot.answers) >= MAX_CACHED_ANSWERS:
             snapshot.answers.clear()
@@ -106,64 +106,63 @@ def _cache_key(snapshot: Snapshot, request: PlacementRequest) -> tuple[object, .
 def _compute_answer(
     snapshot: Snapshot,
     request: PlacementRequest,
-    query_time: QueryTime,
+    budget: Budget,
     *,
     explains: bool,
 ) -> Placement:
     refusal = find_refusal(snapshot, request)
     if refusal is not None:
         return Placement(is_feasible=False, reason=refusal)
-    budget = query_time.renew(SEARCH_STEPS, has_grace=True)
+    budget.renew(SEARCH_STEPS, has_grace=True)
     try:
         view = view_for(snapshot, request.gang, request.priority, exclusive=request.exclusive)
         problem = build_problem(view, request, budget=budget)
-        return _solve_in_time(problem, query_time, explains=explains)
+        return _solve_in_time(problem, explains=explains)
     except BudgetExhausted:
         return _UNPROVED
     finally:
-        query_time.end()
+        budget.end()
 
 
-def _solve_in_time(problem: Problem, query_time: QueryTime, *, explains: bool) -> Placement:
+def _solve_in_time(problem: Problem, *, explains: bool) -> Placement:
     """Return the answer.
 
     Raises:
         BudgetExhausted: the time was over before the eviction was prepared.
     """
-    snapshot, request = problem.snapshot, problem.request
+    snapshot, request, budget = problem.snapshot, problem.request, problem.budget
     if snapshot.num_nodes == 0:
         reason = no_domain_reason(problem) or Reason(ReasonKind.NO_FIT)
         return Placement(is_feasible=False, reason=reason)
-    candidate, is_proved = _find_best(problem, query_time)
+    candidate, is_proved = _find_best(problem)
     evictable = None
     if candidate is None:
-        budget = query_time.renew(SEARCH_STEPS)
-        evictable = find_evictable(snapshot, request, budget)
+        evictable = find_evictable(snapshot, request, budget.renew(SEARCH_STEPS))
     if evictable is not None:
         bare = without_evictable(snapshot, evictable)
-        problem = build_problem(bare, request, evictable, budget=query_time.budget)
+        problem = build_problem(bare, request, evictable, budget=budget)
         needs_victims = is_proved
-        candidate, is_proved = _find_best(problem, query_time)
+        candidate, is_proved = _find_best(problem)
         if candidate is not None and not needs_victims:
             candidate = replace(candidate, is_proved=False)
     if candidate is not None:
-        query_time.end()
+        budget.end()
         return build_answer(problem, candidate, explains=explains)
     if not is_proved:
         return _UNPROVED
-    return _explain_infeasible(problem, query_time)
+    return _explain_infeasible(problem)
 
 
-def _find_best(problem: Problem, query_time: QueryTime) -> tuple[PlacementCandidate | None, bool]:
+def _find_best(problem: Problem) -> tuple[PlacementCandidate | None, bool]:
     """Return the best placement, or any when the budget ends; and whether None is proved.
 
     A placement is proved only if both the steps of the preset's scheduler and the search ended.
     """
     rules = PRESETS[problem.request.preset]
-    emulated, is_complete = _emulate(problem, query_time) if rules.has_steps else (None, True)
+    emulated, is_complete = _emulate(problem) if rules.has_steps else (None, True)
     if emulated is not None and (_is_final(problem) or _places_all(problem, emulated)):
         return emulated, emulated.is_proved
-    searched, is_proved = _search(problem, query_time)
+    searched, is_proved = _search(problem)
     if searched is not None and rules.refills_leaves:
         searched = refill_leaves(problem, searched)
     # Pods placed come first.
@@ -202,14 +201,14 @@ def _num_placed(candidate: PlacementCandidate) -> int:
     return sum(map(len, candidate.positions))
 
 
-def _emulate(problem: Problem, query_time: QueryTime) -> tuple[PlacementCandidate | None, bool]:
+def _emulate(problem: Problem) -> tuple[PlacementCandidate | None, bool]:
     """Return the placement by the steps of the preset's scheduler, and whether they all were taken.
 
     None if they give no answer.
     """
     emulate = place_by_buckets if problem.uses_buckets else place_by_walk
     try:
-        candidate = emulate(problem, query_time.renew(SEARCH_STEPS, share=EXACT_TIME_SHARE))
+        candidate = emulate(problem, problem.budget.renew(SEARCH_STEPS, share=EXACT_TIME_SHARE))
     except BudgetExhausted:
         return None, False
     # A walk that breaks a rule, or places fewer pods than it must, is no answer.
@@ -218,16 +217,16 @@ def _emulate(problem: Problem, query_time: QueryTime) -> tuple[PlacementCandidat
     return replace(candidate, is_checked=True), True
 
 
-def _search(problem: Problem, query_time: QueryTime) -> tuple[PlacementCandidate | None, bool]:
+def _search(problem: Problem) -> tuple[PlacementCandidate | None, bool]:
     """Return the best placement by the preset's order, and whether it is proved."""
     try:
-        budget = query_time.renew(SEARCH_STEPS, share=EXACT_TIME_SHARE)
+        budget = problem.budget.renew(SEARCH_STEPS, share=EXACT_TIME_SHARE)
         candidate = solve_with_eviction(problem, budget)
     except BudgetExhausted:
-        return solve_greedily(problem, query_time.renew(GREEDY_STEPS, has_grace=True)), False
+        return solve_greedily(problem, problem.budget.renew(GREEDY_STEPS, has_grace=True)), False
     if candidate is None or candidate.is_proved or len(problem.shapes) == 1:
         return candidate, candidate is None or candidate.is_proved
-    greedy = solve_greedily(problem, query_time.renew(GREEDY_STEPS, has_grace=True))
+    greedy = solve_greedily(problem, problem.budget.renew(GREEDY_STEPS, has_grace=True))
     options = [candidate] if greedy is None else [candidate, greedy]
     return min(options, key=lambda option: option.objective.vector(problem.objective_order)), False
 
@@ -244,14 +243,14 @@ def as_running_gang(request: PlacementRequest, placement: Placement) -> RunningG
     return RunningGang(request.gang, tuple(pods), request.priority, exclusive=request.exclusive)
 
 
-def _explain_infeasible(problem: Problem, query_time: QueryTime) -> Placement:
-    budget, is_proved = query_time.renew(EXPLANATION_STEPS), True
+def _explain_infeasible(problem: Problem) -> Placement:
+    budget, is_proved = problem.budget.renew(EXPLANATION_STEPS), True
     try:
         reason = find_reason(problem, budget)
     except BudgetExhausted:
         reason, is_proved = Reason(ReasonKind.NO_FIT), False
     alternatives = find_alternatives(problem, budget)
-    query_time.end()
+    budget.end()
     return Placement(
         is_feasible=False,
         is_proved=is_proved,

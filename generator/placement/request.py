@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import chain
-from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
@@ -109,7 +108,11 @@ class PlacementRequest:
 
         Gangs whose requests differ only by name and deadline share one answer.
         """
-        return _cache_fields(self)
+        return tuple(
+            getattr(self, field.name)
+            for field in fields(self)
+            if field.name not in {"gang", "deadline_s"}
+        )
 
     @cached_property
     def tiers(self) -> tuple[str, ...]:
@@ -172,23 +175,9 @@ class PlacementRequest:
         """Whether groups bound their pods on one node."""
         return any(group.max_per_node is not None for group in self.groups)
 
-    def with_gang(self, gang: str) -> PlacementRequest:
-        """Return the request for another gang, in a tenth of the time of replace().
-
-        Cached properties are copied: none of them depends on the name.
-        """
-        copied = object.__new__(PlacementRequest)
-        copied.__dict__.update(self.__dict__, gang=gang)
-        return copied
-
     def with_deadline(self, budget_s: float) -> PlacementRequest:
         """Return the request with this time limit, or its own if that is shorter."""
         return replace(self, deadline_s=min(budget_s, self.deadline_s or budget_s))
-
-
-_cache_fields = attrgetter(
-    *(field.name for field in fields(PlacementRequest) if field.name not in {"gang", "deadline_s"})
-)
 
 
 def validate_document(document: Mapping[str, Any]) -> wire.Spec:

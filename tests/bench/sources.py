@@ -194,14 +194,11 @@ def measure_inference(files: SourceFiles, mix: str) -> float:
     inputs = read_inputs(files.sources(mix))
     gc.collect()
     start = _now()
-    observed = observe_fabric(inputs)
+    observation = observe_fabric(inputs)
     seconds = _now() - start
-    if observed is None:
+    if observation is None:
         raise WrongResultError("no tree")
-    found = [
-        sorted(sorted(hosts) for hosts in tier)
-        for tier in host_partitions(observed.observation.tree)
-    ]
+    found = [sorted(sorted(hosts) for hosts in tier) for tier in host_partitions(observation.tree)]
     if found != json.loads((files.folder / "truth.json").read_text()):
         raise WrongResultError(f"{mix}: the inferred tree is not the true one")
     return seconds
@@ -251,7 +248,9 @@ def _run_rounds(
         seconds = _now() - start
         if observer.observation is None:
             raise WrongResultError("no observation")
-        yield RoundFigure(files.num_hcas, mix, change, seconds)
+        is_same = observer.observation is previous
+        path = "-" if is_same else observer.observation.path.value
+        yield RoundFigure(files.num_hcas, mix, change, path, seconds)
 
 
 def _split(text: str) -> Iterator[CompactReport]:

@@ -205,7 +205,7 @@ class BatchMembers:
         Without shapes the gang must be searched. Gangs whose requests differ by name share them.
         """
         base, final = self._placed.base_snapshot, self._placed.snapshot
-        nameless = request.with_gang(NO_GANG)
+        nameless = replace(request, gang=NO_GANG)
         key = request if base.nominated else replace(nameless, priority=0, deadline_s=None)
         if key not in self._classes:
             problem = build_problem(view_for(base, request.gang, request.priority), nameless)

@@ -145,7 +145,7 @@ def _has_used_devices(snapshot: Snapshot, own: RunningGang | None) -> BoolArray:
 def limit_nodes(snapshot: Snapshot, request: PlacementRequest) -> tuple[Snapshot, PlacementRequest]:
     """Return a snapshot and a request with a resource for each `max_per_node` of a group.
 
-    At least one group has this limit. Cost: O(resources × nodes) for a new limit.
+    At least one group has this limit. Cost: O(resources × nodes).
     """
     limits = {
         _resource_name(group): (index, group.max_per_node)
@@ -162,18 +162,11 @@ def limit_nodes(snapshot: Snapshot, request: PlacementRequest) -> tuple[Snapshot
         )
         for group in request.groups
     )
-    is_growth = request.gang in snapshot.running
-    key = (request.gang if is_growth else None, tuple(sorted(limits.items())))
-    limited = snapshot.views.get(key)
-    if limited is None:
-        if len(snapshot.views) >= MAX_VIEWS:
-            snapshot.views.clear()
-        rows = {
-            name: most - _count_running(snapshot, request, index)
-            for name, (index, most) in limits.items()
-        }
-        limited = snapshot.views[key] = _with_resources(snapshot, rows)
-    return limited, replace(request, groups=groups)
+    rows = {
+        name: most - _count_running(snapshot, request, index)
+        for name, (index, most) in limits.items()
+    }
+    return _with_resources(snapshot, rows), replace(request, groups=groups)
 
 
 def _resource_name(group: GangGroup) -> str:

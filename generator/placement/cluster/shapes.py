@@ -11,6 +11,7 @@ lock; whichever of two threads writes last, the row is right.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -63,6 +64,15 @@ class PodShape:
             cached = MinCover.build(levels, inner, tier, self.slots_by_tier[inner])
             self._min_covers[inner, tier] = cached
         return cached
+
+
+def sum_requests(shapes: Sequence[PodShape], counts: Sequence[int]) -> Counter[str]:
+    """Return what these pods per shape take together."""
+    total = Counter[str]()
+    for shape, count in zip(shapes, counts, strict=True):
+        for name, need in shape.request.items():
+            total[name] += need * count
+    return total
 
 
 MAX_SHAPES = 64

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from types import MappingProxyType
 
 import numpy as np
@@ -303,9 +302,6 @@ def with_nominated(snapshot: Snapshot, nominated: Mapping[str, RunningGang]) -> 
     return replace(snapshot, nominated=MappingProxyType(dict(nominated)))
 
 
-_node_name = attrgetter("node")
-
-
 def free_after(snapshot: Snapshot, gangs: Iterable[RunningGang], *, sign: int) -> IntArray:
     """Return the free quantities after adding `sign` times the gangs' pods.
 
@@ -325,7 +321,7 @@ def free_after(snapshot: Snapshot, gangs: Iterable[RunningGang], *, sign: int) -
 
 
 def _change_running(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: int) -> Snapshot:
-    running = _mutable_copy(snapshot.running)
+    running = dict(snapshot.running)
     exclusive_gangs = snapshot.exclusive_gangs
     if changed := {gang.gang for gang in gangs if gang.exclusive is not None}:
         exclusive_gangs = exclusive_gangs | changed if sign < 0 else exclusive_gangs - changed
@@ -336,8 +332,7 @@ def _change_running(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: i
             before = running[gang.gang]
             running[gang.gang] = replace(before, pods=_sorted_pods(before.pods + gang.pods))
         else:
-            pods = _sorted_pods(gang.pods)
-            running[gang.gang] = gang if pods == gang.pods else replace(gang, pods=pods)
+            running[gang.gang] = replace(gang, pods=_sorted_pods(gang.pods))
     return replace(
         snapshot,
         free=free_after(snapshot, gangs, sign=sign),
@@ -346,18 +341,10 @@ def _change_running(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: i
     )
 
 
-def _mutable_copy(running: Mapping[str, RunningGang]) -> dict[str, RunningGang]:
-    """Return a mutable copy; copying a mapping proxy takes a tenth of the time of dict()."""
-    return running.copy() if isinstance(running, MappingProxyType) else dict(running)
-
-
 def _sorted_pods(pods: Iterable[RunningPods]) -> tuple[RunningPods, ...]:
-    in_order = list(pods)
-    if len({entry.node for entry in in_order}) == len(in_order):
-        return tuple(sorted(in_order, key=_node_name))
     return tuple(
         sorted(
-            in_order,
+            pods,
             key=lambda entry: (
                 entry.node,
                 entry.group or "",

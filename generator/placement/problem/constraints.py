@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
-
-from generator.placement.problem.objective import resources_used
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.rules import slices_with_positions
 from topology.model.errors import InvariantError
@@ -88,19 +85,13 @@ def _satisfies_domain_rules(problem: Problem, pods: Sequence[Sequence[int]]) -> 
 def _fits_nodes(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
     """Return whether every node is allowed and has all that its pods request; O(pods)."""
     snapshot = problem.snapshot
-    if len(problem.shapes) == 1:
-        (shape,) = problem.shapes
-        num_pods = Counter(node for row in pods for node in row)
-        nodes = np.array(list(num_pods))
-        slots = snapshot.count_slots(shape.request, unbounded=num_pods.total(), nodes=nodes)
-        return bool(shape.allowed[nodes].all() and (slots >= list(num_pods.values())).all())
     for shape_index, positions in zip(problem.shape_of, pods, strict=True):
         if not problem.shapes[shape_index].allowed[list(positions)].all():
             return False
     row_of = {name: row for row, name in enumerate(snapshot.resources)}
     return all(
         not quantity or (name in row_of and quantity <= int(snapshot.free[row_of[name], node]))
-        for node, used in resources_used(problem, pods).items()
+        for node, used in problem.resources_used(pods).items()
         for name, quantity in used.items()
     )
 

@@ -6,8 +6,8 @@ The placement itself is measured, independently of the search that found it. See
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -22,24 +22,19 @@ from generator.placement.problem.preemption import EvictionResult, evict_for
 from generator.placement.problem.problem import Problem
 
 
-class Objective(Mapping[ObjectiveKey, tuple[int, ...]]):
+@dataclass(eq=False)
+class Objective:
     """A measured placement: all keys, including those that the preset does not compare.
 
     A key is measured when it is first read. One with several tiers has one value per tier.
     """
 
-    def __init__(self, problem: Problem, pods: Sequence[Sequence[int]], strategy: int) -> None:
-        """Store the placement.
-
-        Args:
-            problem: the request and the cluster.
-            pods: per group the positions of its placed pods, in index order.
-            strategy: index of the strategy that the placement satisfies.
-        """
-        self.problem, self.pods = problem, pods
-        self._measured_keys: dict[ObjectiveKey, tuple[int, ...]] = {
-            ObjectiveKey.STRATEGY: (strategy,)
-        }
+    problem: Problem
+    pods: Sequence[Sequence[int]]
+    """Per group the positions of its placed pods, in index order."""
+    strategy: int
+    """Index of the strategy that the placement satisfies."""
+    _measured_keys: dict[ObjectiveKey, tuple[int, ...]] = field(default_factory=dict, repr=False)
 
     def vector(self, order: Iterable[ObjectiveTerm]) -> tuple[int, ...]:
         """Return the numbers to compare: smaller is better, and the first difference decides."""
@@ -55,14 +50,6 @@ class Objective(Mapping[ObjectiveKey, tuple[int, ...]]):
         if value is None:
             value = self._measured_keys[key] = _MEASURES[key](self)
         return value
-
-    def __iter__(self) -> Iterator[ObjectiveKey]:
-        """Yield all keys."""
-        return iter(ObjectiveKey)
-
-    def __len__(self) -> int:
-        """Return the number of keys."""
-        return len(ObjectiveKey)
 
     @cached_property
     def positions(self) -> IntArray:
@@ -111,7 +98,7 @@ class Objective(Mapping[ObjectiveKey, tuple[int, ...]]):
         evictable = self.problem.evictable
         if evictable is None:
             return None
-        used = resources_used(self.problem, self.pods)
+        used = self.problem.resources_used(self.pods)
         return evict_for(self.problem.snapshot, evictable, used)
 
     def slots_left_in(self, tier: int, unit: int) -> int:
@@ -165,6 +152,7 @@ def _fragmentation(measures: Objective) -> tuple[int, ...]:
 _MEASURES: Mapping[ObjectiveKey, Callable[[Objective], tuple[int, ...]]] = MappingProxyType(
     {
         ObjectiveKey.PLACED: lambda row: (sum(map(len, row.pods)),),
+        ObjectiveKey.STRATEGY: lambda row: (row.strategy,),
         ObjectiveKey.NODE_WEIGHTS: lambda row: _pods_per_weight(row.problem, row.positions),
         ObjectiveKey.EXISTING: _existing,
         ObjectiveKey.JOB_TIER: lambda row: (row.job_tier,),
@@ -197,16 +185,6 @@ _MEASURES: Mapping[ObjectiveKey, Callable[[Objective], tuple[int, ...]]] = Mappi
         ),
     }
 )
-
-
-def resources_used(problem: Problem, pods: Sequence[Sequence[int]]) -> dict[int, Counter[str]]:
-    """Return the resources that the placed pods use, per node."""
-    used: dict[int, Counter[str]] = {}
-    for index, positions in enumerate(pods):
-        request = problem.shapes[problem.shape_of[index]].request
-        for node in positions:
-            used.setdefault(node, Counter()).update(request)
-    return used
 
 
 def _pods_per_weight(problem: Problem, placed: IntArray) -> tuple[int, ...]:
@@ -276,7 +254,7 @@ def slots_left(problem: Problem, pods: Sequence[Sequence[int]]) -> IntArray:
     if len(problem.shapes) == 1:
         np.subtract.at(left, [node for row in pods for node in row], 1)
         return left
-    for node, used in resources_used(problem, pods).items():
+    for node, used in problem.resources_used(pods).items():
         left[node] = slots_after_use(problem, shape, node, used)
     return left
 

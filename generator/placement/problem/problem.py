@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -211,6 +212,16 @@ class Problem:
         earlier_keys |= {ObjectiveKey.NODE_WEIGHTS} if self.node_weights is None else set()
         first = next(term.key for term in self.objective_order if term.key not in earlier_keys)
         return first is ObjectiveKey.JOB_TIER
+
+    def resources_used(self, pods: Sequence[Sequence[int]]) -> dict[int, Counter[str]]:
+        """Return what placed pods use per node, given their positions per group."""
+        used: dict[int, Counter[str]] = {}
+        for shape, positions in zip(self.shape_of, pods, strict=True):
+            for node, num_pods in Counter(positions).items():
+                of_node = used.setdefault(node, Counter())
+                for name, need in self.shapes[shape].request.items():
+                    of_node[name] += need * num_pods
+        return used
 
     def candidate_units(self, counts: Sequence[int], tier: int) -> IntArray:
         """Return the units of a tier that hold the pods of every shape and all running pods."""

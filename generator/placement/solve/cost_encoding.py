@@ -7,12 +7,12 @@ no digit.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from generator.placement.cluster.levels import IntArray, units_with_min
+from generator.placement.cluster.shapes import sum_requests
 from generator.placement.presets import Direction, ObjectiveKey
 from generator.placement.problem.objective import slots_after_use
 from generator.placement.problem.problem import Problem
@@ -56,32 +56,25 @@ class CostEncoding:
     def _digit_of(self, key: ObjectiveKey, tier: int) -> int:
         return self._digits.get((key, tier), 0)
 
-    def resources_used(self, counts: tuple[int, ...]) -> Counter[str]:
-        """Return the resources that these pods per shape use."""
-        need: Counter[str] = Counter()
-        for shape, count in zip(self._problem.shapes, counts, strict=True):
-            for name, quantity in shape.request.items():
-                need[name] += quantity * count
-        return need
-
     def node_cost(self, node: int, counts: tuple[int, ...]) -> int | None:
         """Return the cost of pods on a node: mainly the slots of the scarcest shape they use.
 
         None if the pods that would have to be evicted are to stay.
         """
-        largest = self._problem.shapes[self._problem.scarcest_shape]
+        shapes = self._problem.shapes
+        largest = shapes[self._problem.scarcest_shape]
         before = int(largest.slots[node])
         if not any(counts):
             return 0
         misses = sum(
             count * int(shape.missing_labels[node])
-            for shape, count in zip(self._problem.shapes, counts, strict=True)
+            for shape, count in zip(shapes, counts, strict=True)
             if shape.missing_labels is not None
         )
         after = (
             before - sum(counts)
-            if len(self._problem.shapes) == 1
-            else slots_after_use(self._problem, largest, node, self.resources_used(counts))
+            if len(shapes) == 1
+            else slots_after_use(self._problem, largest, node, sum_requests(shapes, counts))
         )
         cost = (after - before) * self._cost_per_lost_slot + misses * self._digit_of(
             ObjectiveKey.NODE_MISSES, 0
@@ -97,7 +90,7 @@ class CostEncoding:
         eviction = self._problem.evictable
         if eviction is None:
             return 0
-        cover = eviction.find_cover(node, self.resources_used(counts))
+        cover = eviction.find_cover(node, sum_requests(self._problem.shapes, counts))
         if cover is None:
             return None
         return sum(

@@ -308,7 +308,7 @@ class DomainTables:
         """Return the indices of further nodes that hold the pods at the lowest cost."""
         free = np.flatnonzero(~nodes.is_forced)
         values, slots = nodes.high[free], nodes.slots[free]
-        if is_constant(values) and is_constant(slots):
+        if is_constant(values) and is_constant(slots):  # else a step per node of an empty leaf
             return free[: -(-num_pods // int(values[0]))]
         highs = values.tolist()
         classes = list(zip(highs, slots.tolist(), strict=True))

@@ -11,6 +11,7 @@ from math import prod
 import numpy as np
 
 from generator.placement.cluster.levels import IntArray, TreeLevels
+from generator.placement.cluster.shapes import sum_requests
 from generator.placement.problem.problem import Problem
 
 MAX_CODE = 1 << 62
@@ -18,8 +19,6 @@ USELESS_CODE = 0
 """Code of nodes that hold no pod of the job."""
 MAX_PACKINGS = 16_000_000
 """Most ways to fill nodes that are compared, over all nodes with different free quantities."""
-MAX_TABLE_CODES = 1 << 20
-"""Codes up to which they are numbered with a table; with more they are sorted."""
 
 
 def node_codes(problem: Problem, pods: Sequence[int]) -> IntArray:
@@ -116,9 +115,7 @@ def _packing_columns(
         fits = np.logical_and.reduce(
             [shape_slots >= count for shape_slots, count in zip(slots, counts, strict=True)]
         )
-        used = Counter[str]()
-        for shape, count in zip(shapes, counts, strict=True):
-            used.update({name: need * count for name, need in shape.request.items()})
+        used = sum_requests(shapes, counts)
         for name, free in free_by_resource.items():
             fits &= (free >= used[name]) | (used[name] == 0)
         after = problem.snapshot.count_slots(
@@ -145,13 +142,8 @@ def _encode_rows(num_rows: int, columns: Iterable[IntArray]) -> IntArray:
 
 def _renumber(codes: IntArray) -> tuple[IntArray, IntArray]:
     """Return the first row of each distinct code, and per row the index of its code."""
-    min_code, span = _value_range(codes)
-    if span > MAX_TABLE_CODES:
-        _, first, index = np.unique(codes, return_index=True, return_inverse=True)
-        return first, index
-    first = np.full(span, -1, dtype=np.int64)
-    first[codes[::-1] - min_code] = np.arange(len(codes))[::-1]  # the last write to a cell stays
-    return first[first >= 0], (np.cumsum(first >= 0) - 1)[codes - min_code]
+    _, first, index = np.unique(codes, return_index=True, return_inverse=True)
+    return first, index
 
 
 def _value_range(column: IntArray) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from generator.placement.budget import NODES_PER_STEP, Budget, BudgetExhausted
 from generator.placement.cluster.levels import IntArray
 from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.constraints import has_allowed_counts
-from generator.placement.problem.objective import Objective, PlacementCandidate, resources_used
+from generator.placement.problem.objective import Objective, PlacementCandidate
 from generator.placement.problem.pod_counts import GangMember
 from generator.placement.problem.preemption import EvictablePods, eviction_branches
 from generator.placement.problem.problem import Problem
@@ -294,7 +294,7 @@ def solve_with_eviction(problem: Problem, budget: Budget) -> PlacementCandidate 
             if best is None or outcome.objective.vector(order) < best.objective.vector(order):
                 best = outcome
             if bound < best.objective.vector(order):
-                needs = resources_used(problem, relaxed.positions)
+                needs = problem.resources_used(relaxed.positions)
                 for part in eviction_branches(problem.snapshot, evictable, needs):
                     heapq.heappush(waiting, (bound, next(numbers), part))
     except BudgetExhausted:

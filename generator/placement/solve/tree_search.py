@@ -21,6 +21,7 @@ import numpy as np
 
 from generator.placement.budget import Budget, BudgetExhausted
 from generator.placement.cluster.levels import IntArray
+from generator.placement.cluster.shapes import sum_requests
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.request_parts import (
     PartPlacement,
@@ -235,7 +236,7 @@ class TreeSearch:
         ]
         for counts in product(*(range(count + 1) for count in max_pods)):
             self._budget.spend(1)
-            need = self._cost_encoding.resources_used(counts)
+            need = sum_requests(problem.shapes, counts)
             if len(counts) == 1 or all(
                 not need[name] or need[name] <= free[row]  # free may be below 0
                 for row, name in enumerate(problem.snapshot.resources)

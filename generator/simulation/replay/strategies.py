@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
@@ -135,7 +136,7 @@ class EngineStrategy:
 
     def choose(self, gang: str, pods: UniformPods) -> Ints | None:
         """Return the nodes of the best placement."""
-        request = self._build_request(pods).with_gang(gang)
+        request = replace(self._build_request(pods), gang=gang)
         placement = place(self._snapshot, request, explains=False)
         if not placement.is_feasible:
             return None
@@ -158,7 +159,7 @@ class EngineStrategy:
         before = self._snapshot
         for gang in gangs:
             before = without_running(before, gang)
-        requests = [self._build_request(self._pods[gang]).with_gang(gang) for gang in gangs]
+        requests = [replace(self._build_request(self._pods[gang]), gang=gang) for gang in gangs]
         batch = place_batch(before, requests, options=BATCH_OPTIONS)
         if not batch.num_moved:
             return {}

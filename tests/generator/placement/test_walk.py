@@ -8,7 +8,7 @@ request, the problem, the tree, the budget, the objective) are no stays.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import is_dataclass
 from types import CodeType, FrameType, FunctionType
 
@@ -59,7 +59,7 @@ def is_value(kind: object) -> bool:
     """Return whether this is a class of frozen values, or of a placement's measures."""
     if not isinstance(kind, type) or not kind.__module__.startswith(PACKAGE):
         return False
-    return is_dataclass(kind) or issubclass(kind, tuple | Mapping)
+    return is_dataclass(kind) or issubclass(kind, tuple)
 
 
 def plain_walk() -> list[str]:

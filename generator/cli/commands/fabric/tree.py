@@ -22,6 +22,7 @@ from generator.cli.output import (
     list_nodes,
     paint,
     print_document,
+    render_table,
     show_count,
 )
 from generator.objects.document import mapping_at
@@ -47,7 +48,7 @@ _BOX_BRANCHES: Final = ("└─ ", "   "), ("├─ ", "│  ")
 """(before the name, before what is inside) of the last child, and of the others."""
 _ASCII_BRANCHES: Final = ("`- ", "   "), ("|- ", "|  ")
 _CSV_HEADER: Final = ("tier", "domain", "parent", "num_nodes", "nodes", "switches", "margin")
-_OUTPUTS_HEADER: Final = ("output", "state", "objects", "message")
+_OUTPUTS_HEADER: Final = ("OUTPUT", "STATE", "OBJECTS", "MESSAGE")
 _HELD: Final = "Held"
 _MAX_MESSAGE: Final = 400
 _UNREPORTED: Final = (
@@ -116,7 +117,7 @@ def command(
         print_document(
             _select_domains(tree, view),
             output,
-            text=lambda: _list_parts(read, view, output),
+            text=lambda: _render_text(read, view, output),
             table=lambda: Table(_CSV_HEADER, [*_build_csv_rows(tree, view)]),
         )
     exit_with_problems(read.problems)
@@ -164,12 +165,11 @@ def _build_csv_rows(tree: TopologyTree, view: TreeView) -> Iterable[tuple[object
         )
 
 
-def _list_parts(read: LoadedObservation, view: TreeView, output: str) -> Iterator[str | Table]:
+def _render_text(read: LoadedObservation, view: TreeView, output: str) -> str:
     tree = read.observation.tree
-    yield render_tree_text(tree, view, count_findings(tree, read.observation.findings), output)
-    if read.inputs.fabric is not None:
-        yield ""
-        yield build_outputs_table(read.inputs.fabric)
+    text = render_tree_text(tree, view, count_findings(tree, read.observation.findings), output)
+    fabric = read.inputs.fabric
+    return text if fabric is None else f"{text}\n\n{render_outputs_text(fabric)}"
 
 
 class TreeView(NamedTuple):
@@ -365,7 +365,7 @@ def _render_unplaced(unplaced: Sequence[Unplaced], output: str) -> Iterator[str]
         yield f"  {show_count(hidden, 'node')} with other reasons: -o wide lists them"
 
 
-def build_outputs_table(fabric: Mapping[str, Any]) -> str | Table:
+def render_outputs_text(fabric: Mapping[str, Any]) -> str:
     """Return a table with one row per output; a line in its place if there is no status.
 
     Args:
@@ -375,7 +375,7 @@ def build_outputs_table(fabric: Mapping[str, Any]) -> str | Table:
         return _UNREPORTED
     held = _find_held(fabric)
     rows = [*_list_hypernodes(fabric, held), *_list_others(fabric, held)]
-    return Table(
+    return render_table(
         _OUTPUTS_HEADER,
         [(kind, state, num, show(text, _MAX_MESSAGE)) for kind, state, num, text in rows],
     )
