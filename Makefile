@@ -68,7 +68,6 @@ bench: $(SETUP) ## Times and memory at 128 to 200,000 HCAs, as ratios within one
 	@$(BIN)/python -m tests.bench.hostile
 	@$(BIN)/python -m tests.bench.large_inputs
 	@$(BIN)/python -m tests.bench.hostile_reports
-	@$(BIN)/python -m tests.bench.incremental
 	@$(BIN)/python -m tests.bench.switches
 	@$(BIN)/python -m tests.bench.agent_at_rest
 	@$(BIN)/python -m tests.bench.cluster

@@ -11,7 +11,6 @@ Data flows from text to facts, and on through reports, fabric, planes and tiers 
     tiers        switches grouped and ranked into tiers
     inference    a fabric to a topology tree, with its domains and their names
     findings     what is wrong or contradictory in a fabric or tree, and what to do about it
-    incremental  the next fabric and tree from the last ones and the reports that changed
     cabling      a cabling plan compared with the fabric, and the repairs that make them equal
     synthetic    generated fabrics with known truth and known damage, for tests and benchmarks
 

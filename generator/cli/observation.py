@@ -19,7 +19,7 @@ from generator.objects.topology_levels import parse_topology_levels
 from generator.objects.yaml_document import parse_document
 from generator.observe.labelled_tree import build_labelled_tree, parse_label_keys
 from generator.observe.listed_tree import name_as_listed, restrict_to_listed
-from generator.observe.observation import Observation, ObservationCache, observe
+from generator.observe.observation import Observation, observe
 from generator.observe.unmatched_nodes import derive_unlisted_members
 from generator.outputs.hypernode import HyperNode, build_hypernode_tree, resolve_selectors
 from generator.store.file_kinds import FileKind, expect_kind
@@ -34,6 +34,7 @@ from topology.model.tree import (
     find_tier_name_problem,
     parse_tree,
 )
+from topology.planes.plane import PlaneSplit
 from topology.planes.policy import COMPUTE
 
 MAX_TREE_BYTES = 256 << 20
@@ -101,6 +102,8 @@ class LoadedObservation(NamedTuple):
     observation: Observation
     inputs: Inputs
     problems: tuple[ParseError, ...]
+    split: PlaneSplit | None = None
+    """The cables and their planes; None if the source is a tree."""
 
 
 def read_observation(
@@ -108,7 +111,6 @@ def read_observation(
     *,
     names_of_tiers: str | None = None,
     previous: Path | TopologyTree | None = None,
-    memory: ObservationCache | None = None,
 ) -> LoadedObservation:
     """Read the sources of a fabric and infer its tree.
 
@@ -116,7 +118,6 @@ def read_observation(
         sources: where to read from.
         names_of_tiers: names separated by commas, lowest tier first.
         previous: the tree of the last generation, or its file.
-        memory: stores the state of the observation; it stays empty if the source is a tree.
 
     Raises:
         click.UsageError: no source is given, or an option that excludes --hypernodes.
@@ -140,18 +141,18 @@ def read_observation(
     with open_progress("reading the sources") as progress:
         inputs = read_inputs(sources, progress=progress)
         progress.show("inferring the tree")
-        observation = observe(
+        observed = observe(
             inputs,
             now=utc_now(),
             previous=last_tree,
             names_of_tiers=tier_names or inputs.tier_names,
-            memory=memory,
         )
-    if observation is None:
+    if observed is None:
         exit_without_data(inputs.problems or [_build_no_data_problem(sources)])
+    observation = observed.observation
     check_plane(inputs.planes.plane_name, observation.planes)
     _check_number(tier_names, observation.tree)
-    return LoadedObservation(observation, inputs, inputs.problems)
+    return LoadedObservation(observation, inputs, inputs.problems, observed.split)
 
 
 def _build_no_data_problem(sources: Sources) -> ParseError:

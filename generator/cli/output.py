@@ -17,7 +17,8 @@ import time
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from dataclasses import dataclass
+from itertools import groupby, islice
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -53,7 +54,8 @@ _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet runs a cell that starts with one of these as a formula. Names are untrusted."""
 
 
-class Table(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Table:
     """Columns and rows, for people and for spreadsheets. Cells are escaped with `errors.show`."""
 
     columns: Sequence[str]
@@ -63,19 +65,16 @@ class Table(NamedTuple):
     empty: str = ""
     """What text says instead of a table without rows."""
 
-    def render(self) -> str:
-        """Return the table as text."""
-        if self.empty and not self.rows:
-            return self.empty
-        table = render_table([column.upper() for column in self.columns], self.rows)
-        return f"{table}\n{self.total}" if self.total else table
+
+Text = str | Table | Iterable[str | Table]
+"""What people read: lines and tables, from top to bottom."""
 
 
 def print_document(
     document: object,
     output: str,
     *,
-    text: Callable[[], str | Table],
+    text: Callable[[], Text],
     table: Callable[[], Table] | None = None,
 ) -> None:
     """Print one document in the chosen format; only what the format needs is called.
@@ -92,12 +91,23 @@ def print_document(
         _print_yaml(document)
     else:
         shown = table() if output == CSV and table is not None else text()
-        if not isinstance(shown, Table):
-            click.echo(shown)
-        elif output == CSV:
+        if output == CSV and isinstance(shown, Table):
             print_csv(shown.columns, shown.rows)
         else:
-            click.echo(shown.render())
+            click.echo(render_text(shown))
+
+
+def render_text(text: Text) -> str:
+    """Return the lines and tables, each table with its titles in capitals."""
+    parts = (text,) if isinstance(text, str | Table) else text
+    return "\n".join(part if isinstance(part, str) else _render_part(part) for part in parts)
+
+
+def _render_part(table: Table) -> str:
+    if table.empty and not table.rows:
+        return table.empty
+    shown = render_table([column.upper() for column in table.columns], table.rows)
+    return f"{shown}\n{table.total}" if table.total else shown
 
 
 def _print_json(document: object) -> None:
@@ -229,6 +239,25 @@ def list_nodes(names: Sequence[str], output: str, *, max_chars: int = _MAX_RANGE
     num = bisect(range(1, len(names)), max_chars, key=lambda n: len(fold_names(names[:n])))
     num = max(num, 1)
     return f"{show(fold_names(names[:num]), MAX_MESSAGE)} +{len(names) - num}"
+
+
+class PlacedPod(NamedTuple):
+    """One pod and its place."""
+
+    group: str
+    number: int
+    domain: str
+    node: str
+
+
+def list_pod_rows(pods: Iterable[PlacedPod], output: str) -> Iterator[tuple[str, str, str, str]]:
+    """Yield (group, first and last number, domain, nodes) of each run of pods in one domain."""
+    for (group, domain), run in groupby(pods, lambda pod: (pod.group, pod.domain)):
+        members = list(run)
+        first, last = members[0].number, members[-1].number
+        nodes = list(dict.fromkeys(pod.node for pod in members))
+        span = str(first) if first == last else f"{first}-{last}"
+        yield show(group), span, show(domain), list_nodes(nodes, output)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from generator.ingest.dump_formats import DumpFormat, detect_dump_format, parse_dump
-from generator.objects.inventory import count_nodes
+from generator.objects.inventory import parse_nodes
 from generator.objects.yaml_document import YamlDocument, parse_documents
 from generator.outputs.hypernode import parse_manifest
 from generator.placement.request import parse_request
@@ -250,8 +250,8 @@ def _inspect_objects(raw: bytes, source: str) -> FileInspection:
 
 
 def _inspect_nodes(raw: bytes, source: str) -> FileInspection:
-    num_nodes, problems = count_nodes(raw, source=source)
-    return FileInspection("nodes", {"nodes": num_nodes}, (), problems)
+    inventory = parse_nodes(raw, source=source)
+    return FileInspection("nodes", {"nodes": len(inventory.nodes)}, (), inventory.problems)
 
 
 def _is_node_list(value: object) -> bool:

@@ -7,16 +7,14 @@
 - `plane_config`: the planes file: which ports are in which plane.
 - `inventory`: the list of a cluster's nodes, with ids and capacity.
 - `node_entry`: one node of that list, validated field by field.
-- `plain_rows`: rows of that list with plain ids, read by one pattern.
 - `usable_fields`: the fields of a row that are valid; a wrong one costs only itself.
-- `row_stream`: the rows of a large JSON list, one at a time.
 - `document`: parts of a document that Kubernetes or a person wrote.
 - `pods`: running pods: gangs, bound pods, agents.
 - `pod_resources`: the resources that pods use, and the free capacity of nodes.
 - `reservation`: the PlacementReservation object.
 - `topology_levels`: the levels in a Topology of Kueue, KAI, Koordinator or Grove.
 - `tree_document`: the printed TopologyTree, for its schema.
-- `tree_record`: the TreeRecord object: the HyperNodes that were decided last.
+- `tree_record`: the TreeRecord object: the tree that was decided last.
 - `yaml_document`: JSON and YAML text to plain documents.
 
 May import `topology`, `outputs`, `placement.cluster` (node specs) and `placement.quantities`.

@@ -8,6 +8,8 @@ node is left out.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -15,8 +17,6 @@ from typing import Final, NamedTuple
 
 from generator.objects.document import mapping_at
 from generator.objects.node_entry import MAX_PROBLEMS, SLOTS, ListedNode, parse_entry, parse_node
-from generator.objects.plain_rows import read_plain_row
-from generator.objects.row_stream import KUBECTL_ITEMS, stream_rows
 from generator.objects.yaml_document import (
     ValueFault,
     YamlDocument,
@@ -35,7 +35,6 @@ __all__ = [
     "Inventory",
     "ListedNode",
     "build_node_specs",
-    "count_nodes",
     "list_node_labels",
     "list_node_problems",
     "parse_node",
@@ -70,53 +69,70 @@ def parse_nodes(raw: bytes, *, source: str) -> Inventory:
 
     Cost: O(bytes).
     """
-    return _collect_entries(raw, _EntryCollector(source)).build_inventory()
+    streamed = _EntryCollector(source)
+    try:
+        for path, row in _stream_rows(decode_text(raw)):
+            streamed.add_row(path, row, (), 1)
+    except (ValueError, RecursionError):
+        return _collect_documents(raw, _EntryCollector(source)).build_inventory()
+    return streamed.build_inventory()
 
 
-def count_nodes(raw: bytes, *, source: str) -> tuple[int, tuple[ParseError, ...]]:
-    """Return how many nodes `parse_nodes` returns, and its problems, without keeping the nodes."""
-    entries = _collect_entries(raw, _EntryCollector(source, is_count=True))
-    return len(entries.nodes), entries.build_inventory().problems
+class _ListForm(NamedTuple):
+    """The text of a JSON list of nodes before its first row and after its last one."""
+
+    opening: re.Pattern[str]
+    closing: re.Pattern[str]
 
 
-def _collect_entries(raw: bytes, entries: _EntryCollector) -> _EntryCollector:
-    for key in ("nodes", KUBECTL_ITEMS):
-        streamed = entries.copy_empty()
-        try:
-            for path, row in _stream_entries(decode_text(raw), key):
-                streamed.add_row(path, row, (), 1)
-        except (ValueError, RecursionError):
-            continue
-        return streamed
-    _collect_documents(raw, entries)
-    if why := describe_cut_end(raw):
-        advice = "give the whole list, or complete the line"
-        entries.lose(CutInput(f"the list may be cut: {why}; {advice}", source=entries.source))
-    return entries
+_OWN_LIST: Final = _ListForm(
+    re.compile(r'\s*\{\s*"nodes"\s*:\s*\[\s*'), re.compile(r"\s*\]\s*\}\s*\Z")
+)
+_KUBECTL_LIST: Final = _ListForm(
+    re.compile(
+        r'\s*\{\s*(?:"(?:apiVersion"\s*:\s*"v1|kind"\s*:\s*"(?:Node)?List)"\s*,\s*){1,2}'
+        r'"items"\s*:\s*\[\s*'
+    ),
+    re.compile(
+        r'\s*\]\s*(?:,\s*"(?:kind"\s*:\s*"(?:Node)?List"|metadata"\s*:\s*\{[^{}]*\})\s*){0,2}\}\s*\Z'
+    ),
+)
+"""`kubectl get nodes -o json` prints its keys in this order."""
+_SEPARATOR: Final = re.compile(r"\s*,\s*")
 
 
-def _stream_entries(text: str, key: str) -> Iterator[tuple[str, object]]:
-    """Yield (path, row) of a list of nodes in either form.
+def _stream_rows(text: str) -> Iterator[tuple[str, object]]:
+    """Yield (path, row) of a JSON list of nodes one by one: together, 100,000 take gigabytes.
 
     Raises:
-        ValueError: the document has another form, or an item is no Node.
+        ValueError: the document has another form, or an item is no Node; also after some rows.
+        RecursionError: a row is nested too deeply.
     """
-    if key != KUBECTL_ITEMS:
-        for index, row in enumerate(stream_rows(text, key, refuse_repeated, read_plain_row)):
-            yield f"{key}[{index}]", row
-        return
-    for row in stream_rows(text, key, refuse_repeated):
-        if not _is_node(row):
-            raise ValueError("not a list of Nodes")
-        yield _show_node_path(row), row
+    form = next((form for form in (_OWN_LIST, _KUBECTL_LIST) if form.opening.match(text)), None)
+    opened = None if form is None else form.opening.match(text)
+    if form is None or opened is None:
+        raise ValueError("expected a JSON list of nodes")
+    decode = json.JSONDecoder(object_pairs_hook=refuse_repeated).raw_decode
+    place, index = opened.end(), 0
+    while True:
+        row, place = decode(text, place)
+        if form is _KUBECTL_LIST and not _is_node(row):
+            raise ValueError("expected Nodes alone")
+        yield f"nodes[{index}]" if form is _OWN_LIST else _show_node_path(row), row
+        following = _SEPARATOR.match(text, place)
+        if following is None:
+            break
+        place, index = following.end(), index + 1
+    if form.closing.match(text, place) is None:
+        raise ValueError("expected the end of the list")
 
 
 def _is_node(row: object) -> bool:
     return isinstance(row, Mapping) and row.get("kind") == "Node"
 
 
-def _collect_documents(raw: bytes, entries: _EntryCollector) -> None:
-    """Add the entries of a file in any form."""
+def _collect_documents(raw: bytes, entries: _EntryCollector) -> _EntryCollector:
+    """Add the entries of a file in any form, and return them."""
     for document in parse_documents(raw, source=entries.source, is_lenient=True):
         if isinstance(document, ParseError):
             entries.lose(document)
@@ -129,6 +145,10 @@ def _collect_documents(raw: bytes, entries: _EntryCollector) -> None:
                 entries.add_problem(ParseError(text, source=entries.source, line=document.line))
             else:
                 entries.add_row(path, row, faults, document.line)
+    if why := describe_cut_end(raw):
+        advice = "give the whole list, or complete the line"
+        entries.lose(CutInput(f"the list may be cut: {why}; {advice}", source=entries.source))
+    return entries
 
 
 @dataclass(slots=True)
@@ -136,19 +156,13 @@ class _EntryCollector:
     """The entries of one file."""
 
     source: str
-    is_count: bool = False
-    """Whether only names are kept."""
-    nodes: dict[str, ListedNode | None] = field(default_factory=dict)
+    nodes: dict[str, ListedNode] = field(default_factory=dict)
     """By name."""
     problems: list[ParseError] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     places: dict[str, str] = field(default_factory=dict)
     num_more: int = 0
     """Problems beyond those that are kept."""
-
-    def copy_empty(self) -> _EntryCollector:
-        """Return an empty collector for the same file."""
-        return _EntryCollector(self.source, self.is_count)
 
     def add_problem(self, problem: ParseError) -> None:
         """Keep a problem, or count it if there are many."""
@@ -166,7 +180,7 @@ class _EntryCollector:
     def add_row(self, path: str, row: object, faults: tuple[ValueFault, ...], line: int) -> None:
         """Add the node of a row; of a node that is listed already, only the problem."""
         try:
-            node = row if isinstance(row, ListedNode) else parse_entry(row, faults)
+            node = parse_entry(row, faults)
         except ConfigError as error:
             self.lose(ParseError(f"{path} is left out: {error}", source=self.source, line=line))
             return
@@ -174,12 +188,11 @@ class _EntryCollector:
             repeated = f"{path} is left out: {node.name} is listed already"
             self.add_problem(ParseError(repeated, source=self.source, line=line))
             first = self.nodes[node.name]
-            if first is not None:
-                problems = (*first.problems, repeated)[: MAX_PROBLEMS + 1]
-                self.nodes[node.name] = replace(first, problems=problems)
-                self.places.setdefault(node.name, f"{self.source}, {path}")
+            problems = (*first.problems, repeated)[: MAX_PROBLEMS + 1]
+            self.nodes[node.name] = replace(first, problems=problems)
+            self.places.setdefault(node.name, f"{self.source}, {path}")
             return
-        self.nodes[node.name] = None if self.is_count else node
+        self.nodes[node.name] = node
         if node.problems:
             self.places[node.name] = f"{self.source}, {path}"
         for problem in node.problems:
@@ -188,8 +201,7 @@ class _EntryCollector:
 
     def build_inventory(self) -> Inventory:
         """Return the entries in order of their names."""
-        named = (self.nodes[name] for name in sorted(self.nodes))
-        nodes = tuple(node for node in named if node is not None)
+        nodes = tuple(self.nodes[name] for name in sorted(self.nodes))
         problems = self.problems
         if self.num_more:
             text = f"{self.num_more} more problems with entries"

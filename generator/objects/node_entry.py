@@ -7,10 +7,10 @@ that names no node is refused.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 
@@ -24,8 +24,6 @@ from topology.model.ids import (
     HOSTNAME_LABEL,
     Id,
     IdKind,
-    is_canonical_guid,
-    is_canonical_mac,
     parse_guid,
     parse_mac,
     parse_node_name,
@@ -138,19 +136,6 @@ class _KubeNode(_LenientModel):
     status: _KubeStatus = _KubeStatus.model_construct()
 
 
-class _PlainForm(NamedTuple):
-    """The canonical form of a kind of ids."""
-
-    kind: IdKind
-    is_canonical: Callable[[str], object]
-
-
-_PLAIN_FORMS: Final[Mapping[str, _PlainForm]] = {
-    kind.value: _PlainForm(kind, is_canonical_mac if kind is IdKind.MAC else is_canonical_guid)
-    for kind in (IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.SYSTEM_IMAGE_GUID, IdKind.MAC)
-}
-_NUM_PLAIN_FIELDS: Final = 2
-"""The type and the value of an id."""
 _ADDRESS_KINDS: Final = {
     "Hostname": IdKind.HOSTNAME,
     "InternalDNS": IdKind.HOSTNAME,
@@ -187,37 +172,9 @@ def parse_entry(row: object, value_faults: Sequence[ValueFault]) -> ListedNode:
         return _add_problems(node, [*value_faults, *kube.faults, *paths])
     if "name" not in row:
         raise ConfigError("expected `nodes: [{name: ...}]` or Node objects")
-    plain_ids = _read_plain_ids(row.get("ids"))
-    if plain_ids is not None:
-        row = {**row, "ids": []}
     own = validate_fields(_NodeRow, row, required=_ROW_NAME)
     node, id_faults = _build_from_row(own.model, [*value_faults, *own.faults])
-    if plain_ids:
-        ids = sorted(dict.fromkeys((*node.ids, *plain_ids)))
-        node = ListedNode(node.name, tuple(ids), node.spec)
     return _add_problems(node, [*value_faults, *own.faults, *id_faults])
-
-
-def _read_plain_ids(rows: object) -> list[Id] | None:
-    """Return the ids of a row if all are GUIDs and MACs in canonical form, else None.
-
-    Nearly all ids of a fabric are: pydantic and `_collect_ids` return the same ids for them, in
-    several times the time.
-    """
-    if type(rows) is not list:
-        return None
-    ids: list[Id] = []
-    for row in rows:
-        if type(row) is not dict or len(row) != _NUM_PLAIN_FIELDS:
-            return None
-        kind, value = row.get("type"), row.get("value")
-        if type(kind) is not str or type(value) is not str:
-            return None
-        form = _PLAIN_FORMS.get(kind)
-        if form is None or not form.is_canonical(value):
-            return None
-        ids.append(Id(form.kind, value))
-    return ids
 
 
 def _add_problems(node: ListedNode, faults: Sequence[FieldFault | ValueFault]) -> ListedNode:

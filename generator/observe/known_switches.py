@@ -64,17 +64,20 @@ class KnownSwitches:
             if finding.kind is FindingKind.LOST_SWITCH and finding.port is None
         }
 
-    def update(
-        self, fabric: Fabric, plane: Plane, unnamed: Sequence[Finding], *, keeps_switches: bool
+    def name_lost(
+        self, fabric: Fabric, plane: Plane, findings: Iterable[Finding]
     ) -> tuple[Finding, ...]:
-        """Return the lost switches of a new generation, and remember its switches.
+        """Return the findings of a new generation with the lost switches by their names.
+
+        The switches of the fabric are remembered.
 
         Args:
             fabric: the new fabric.
             plane: the plane of the tree.
-            unnamed: the lost switches that symmetry shows.
-            keeps_switches: whether all cables of switches, but those of hosts, are as before.
+            findings: those of the tree; symmetry shows lost switches without their names.
         """
+        findings = tuple(findings)
+        unnamed = [row for row in findings if row.kind is FindingKind.LOST_SWITCH]
         present = _Present(fabric)
         known = self._list_known()
         gone = self._find_gone(present.switches, unnamed)
@@ -84,10 +87,10 @@ class KnownSwitches:
         self._lost = {
             name: ends for name, ends in lost.items() if ends and name not in present.switches
         }
-        if self._cables is None or not keeps_switches:
-            self._cables, self._tree = _copy_cables(fabric, plane), _NO_TREE
+        self._cables, self._tree = _copy_cables(fabric, plane), _NO_TREE
         named = {end for ends in self._lost.values() for end in ends if end.port}
         return (
+            *(finding for finding in findings if finding.kind is not FindingKind.LOST_SWITCH),
             *(_build_finding(name, ends) for name, ends in sorted(self._lost.items())),
             *(finding for finding in unnamed if named.isdisjoint(finding.ports)),
         )

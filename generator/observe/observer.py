@@ -14,7 +14,9 @@ from generator.ingest.sweep_choice import UsedSweep
 from generator.objects.inventory import Inventory
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec
 from generator.observe.known_switches import KnownSwitches
-from generator.observe.observation import Observation, ObservationCache, observe_fabric
+from generator.observe.observation import Observation, observe_fabric
+from topology.identity.id_owners import index_id_owners
+from topology.model.claims import PreviousOwners
 from topology.model.errors import ParseError
 from topology.model.fabric import Fabric
 from topology.model.facts import Finding, FindingKind
@@ -42,25 +44,24 @@ class FabricObserver:
         """None if no report is usable."""
         self.problems: tuple[ParseError, ...] = ()
         """Parts of the reports that could not be used."""
+        self.fabric: Fabric | None = None
+        """The cables of the last observation; None without one."""
         self.used_sweeps: tuple[UsedSweep, ...] = ()
+        """The sweep of each subnet that is used."""
         self.reaches: tuple[SweepReach, ...] = ()
         """How far the sweeps of named nodes reach."""
-        """The sweep of each subnet that is used."""
         self.sweep_findings: tuple[Finding, ...] = ()
         """Those about sweeps, also if there is no observation."""
         self._claim_builder = ClaimBuilder()
-        self._cache = ObservationCache(known_switches=known_switches)
+        self._known_switches = known_switches or KnownSwitches()
+        self._owners: PreviousOwners = {}
+        """The node that owns each id. It keeps the id when another node claims it."""
         self._last_facts: object = None
         self._num_ahead = 0
         """The number of sweeps that are dated ahead of our clock."""
         self._previous: TopologyTree | None = None
         """The tree that gave its names to the last observation."""
         self._last_inputs: TreeInputs | None = None
-
-    @property
-    def fabric(self) -> Fabric | None:
-        """The cables of the last observation; None without one."""
-        return self._cache.known.fabric if self._cache.known is not None else None
 
     def update(
         self, evidence: TreeInputs, previous: TopologyTree | None, now: datetime | None = None
@@ -103,13 +104,18 @@ class FabricObserver:
         )
         # Ages of reports and outcomes of collectors change without a new fact; the loop adds
         # their findings itself.
-        self.observation = observe_fabric(
+        self.fabric = None  # two would need twice the memory
+        observed = observe_fabric(
             inputs,
             previous=previous,
-            first_owners=self.observation.owners if self.observation else {},
+            first_owners=self._owners,
             names_of_tiers=evidence.tree_spec.tier_names,
-            memory=self._cache,
+            known_switches=self._known_switches,
         )
+        self.observation, self._owners = None, {}
+        if observed is not None:
+            self.observation, self.fabric = observed.observation, observed.split.fabric
+            self._owners = index_id_owners(self.fabric)
         self.problems = report_claims.problems
         self.used_sweeps = report_claims.used_sweeps
         self.reaches = report_claims.reaches

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -35,8 +35,7 @@ _LLDP_COLLECTORS: Final = frozenset({"lldpd", "frames"})
 _MAX_SHOWN: Final = 4
 _MAX_CACHED_BYTES: Final = 4 << 20
 _ITEM_BYTES: Final = 128
-"""Of a port in a row, or a name or shape of a port, besides its characters."""
-_Row: TypeAlias = tuple["str | _LinkedPort", ...]
+"""Of a name or shape of a port, besides its characters."""
 _PortForm: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 """The names and the shapes of the ports of a host."""
 _PortKey: TypeAlias = tuple[str, str]
@@ -56,9 +55,6 @@ class _LinkedPort(NamedTuple):
 class _HostPorts(NamedTuple):
     """The ports of one host, from its report."""
 
-    report: Report | None
-    """The source; an identical report object has the same ports. None in what reports share, so
-    that no earlier report is kept."""
     name: str
     """The node's name."""
     down_ports: tuple[str, ...]
@@ -75,69 +71,33 @@ class _HostPorts(NamedTuple):
     """Whether any of its Ethernet ports hears a neighbor."""
 
 
-class HostPortCache:
-    """The ports of the last reports, so that only changed reports are read again."""
-
-    def __init__(self) -> None:
-        """Start empty."""
-        self._hosts: dict[str, _HostPorts] = {}
-        self._rows: BoundedCache[_Row, _Row] = BoundedCache(
-            _keep, weigh=_weigh_row, max_bytes=_MAX_CACHED_BYTES
+def read_hosts(reports: Iterable[Report]) -> list[_HostPorts]:
+    """Return the ports of each host; equal forms of a summary are read once."""
+    outlines: BoundedCache[_PortForm, _HostPorts] = BoundedCache(
+        _outline, weigh=_weigh_form, max_bytes=_MAX_CACHED_BYTES
+    )
+    return [
+        _parse_host(report, outlines)._replace(
+            name=report.metadata.name, is_listening=_is_listening(report)
         )
-        """Equal rows of ports, shared by all nodes that have them."""
-        self._outlines: BoundedCache[_PortForm, _HostPorts] = BoundedCache(
-            _outline, weigh=_weigh_form, max_bytes=_MAX_CACHED_BYTES
-        )
-
-    def read_hosts(self, reports: Iterable[Report]) -> list[_HostPorts]:
-        """Return the ports of each host, and store them for the next call."""
-        hosts = []
-        for report in reports:
-            if report.device_kind is DeviceKind.HOST:
-                last = self._hosts.get(report.metadata.name)
-                is_known = last is not None and last.report is report
-                hosts.append(last if last is not None and is_known else self._read_report(report))
-        self._hosts = {node.name: node for node in hosts}
-        return hosts
-
-    def forget_others(self, reports: Iterable[Report]) -> None:
-        """Forget the reports that are not among these, so that they take no memory meanwhile."""
-        kept = {id(report) for report in reports}
-        self._hosts = {name: node for name, node in self._hosts.items() if id(node.report) in kept}
-
-    def _read_report(self, report: Report) -> _HostPorts:
-        node, rows = self._parse_host(report), self._rows
-        return node._replace(
-            report=report,
-            name=report.metadata.name,
-            is_listening=_is_listening(report),
-            down_ports=cast("tuple[str, ...]", rows[node.down_ports]),
-            down_hca_ports=cast("tuple[str, ...]", rows[node.down_hca_ports]),
-            linked_ports=cast("tuple[str, ...]", rows[node.linked_ports]),
-            ethernet_ports=cast("tuple[_LinkedPort, ...]", rows[node.ethernet_ports]),
-        )
-
-    def _parse_host(self, report: Report) -> _HostPorts:
-        """Return the ports of a host, without unpacking it if its summary is known."""
-        host = report.summary if isinstance(report, CompactReport) else None
-        if host is not None:
-            return self._outlines[host.port_names, host.shapes]
-        device = report.device
-        return _read_ports(device.ports if device is not None else ())
+        for report in reports
+        if report.device_kind is DeviceKind.HOST
+    ]
 
 
-def _keep(row: _Row) -> _Row:
-    return row
+def _parse_host(report: Report, outlines: BoundedCache[_PortForm, _HostPorts]) -> _HostPorts:
+    """Return the ports of a host, without unpacking it if its summary is known."""
+    host = report.summary if isinstance(report, CompactReport) else None
+    if host is not None:
+        return outlines[host.port_names, host.shapes]
+    device = report.device
+    return _read_ports(device.ports if device is not None else ())
 
 
 def _outline(form: _PortForm) -> _HostPorts:
     names, shapes = form
     named = zip(outline_host(shapes).ports, names, strict=True)
     return _read_ports([port._replace(name=name) for port, name in named])
-
-
-def _weigh_row(row: _Row, _: object) -> int:
-    return sum(_ITEM_BYTES + len(one if isinstance(one, str) else one.name) for one in row)
 
 
 def _weigh_form(form: _PortForm, _: object) -> int:
@@ -154,15 +114,13 @@ def derive_port_findings(
     fabric: Fabric,
     plane: Plane,
     reports: Sequence[Report],
-    *,
-    memory: HostPortCache | None = None,
 ) -> Iterator[Finding]:
     """Yield down-port, no-lldp and flapping-link findings. Cost: O(ports in reports + links).
 
     The state of ports comes from the reports alone; in the fabric, only the affected ports are
     looked up.
     """
-    nodes = (memory or HostPortCache()).read_hosts(reports)
+    nodes = read_hosts(reports)
     yield from _find_down_ports(fabric, plane, nodes)
     yield from _find_ports_without_lldp(fabric, plane, nodes)
     yield from _find_flapping_links(fabric, reports)
@@ -172,7 +130,6 @@ def _read_ports(ports: Sequence[Port]) -> _HostPorts:
     """Return the ports of a host whose name and report are not known."""
     wired = [port for port in ports if port.medium is Medium.ETHERNET]
     return _HostPorts(
-        report=None,
         name="",
         down_ports=tuple(port.name for port in ports if port.state is PortState.DOWN),
         down_hca_ports=tuple(

@@ -56,7 +56,6 @@ class RoundFigure(NamedTuple):
     num_hcas: int
     mix: str
     change: str
-    path: str
     seconds: float
 
 
@@ -171,7 +170,6 @@ def render_text(found: dict[str, Any]) -> str:
             str(row["num_hcas"]),
             row["mix"],
             row["change"],
-            row["path"],
             f"{row['seconds']:.3f} s",
             "-" if row["of_sweep"] is None else f"{row['of_sweep']:.2f}",
         )

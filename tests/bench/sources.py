@@ -194,11 +194,14 @@ def measure_inference(files: SourceFiles, mix: str) -> float:
     inputs = read_inputs(files.sources(mix))
     gc.collect()
     start = _now()
-    observation = observe_fabric(inputs)
+    observed = observe_fabric(inputs)
     seconds = _now() - start
-    if observation is None:
+    if observed is None:
         raise WrongResultError("no tree")
-    found = [sorted(sorted(hosts) for hosts in tier) for tier in host_partitions(observation.tree)]
+    found = [
+        sorted(sorted(hosts) for hosts in tier)
+        for tier in host_partitions(observed.observation.tree)
+    ]
     if found != json.loads((files.folder / "truth.json").read_text()):
         raise WrongResultError(f"{mix}: the inferred tree is not the true one")
     return seconds
@@ -248,9 +251,7 @@ def _run_rounds(
         seconds = _now() - start
         if observer.observation is None:
             raise WrongResultError("no observation")
-        is_same = observer.observation is previous
-        path = "-" if is_same else observer.observation.path.value
-        yield RoundFigure(files.num_hcas, mix, change, path, seconds)
+        yield RoundFigure(files.num_hcas, mix, change, seconds)
 
 
 def _split(text: str) -> Iterator[CompactReport]:

@@ -153,7 +153,7 @@ def observe_listed(
     inputs = Inputs(claims, inventory=parse_nodes(raw, source="nodes"))
     found = observe(inputs, now=NOW)
     assert found is not None
-    return found
+    return found.observation
 
 
 def domains_of(found: Observation, number_of: Mapping[str, int]) -> set[tuple[int, frozenset[int]]]:

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.observe.observation import Observation, observe_fabric
+from generator.observe.observation import ObservedFabric, observe_fabric
 from tests.effort import examples
 from tests.property.liars import tell_lies
 from tests.property.witnesses import Scene, Witnesses, honest_witnesses, scenes
+from topology.identity.id_owners import index_id_owners
 from topology.model.facts import FindingKind
 from topology.model.tree import TopologyTree
 
@@ -19,14 +20,14 @@ Level = tuple[int, str, frozenset[str]]
 DOUBTS = {FindingKind.DUPLICATE_ID, FindingKind.DUPLICATE_NAME, FindingKind.UNDECIDABLE}
 
 
-def observed(witnesses: Witnesses, before: Observation | None = None) -> Observation:
-    observation = observe_fabric(
+def observed(witnesses: Witnesses, before: ObservedFabric | None = None) -> ObservedFabric:
+    found = observe_fabric(
         witnesses.inputs(),
-        previous=before.tree if before else None,
-        first_owners=before.owners if before else {},
+        previous=before.observation.tree if before else None,
+        first_owners=index_id_owners(before.split.fabric) if before else {},
     )
-    assert observation is not None
-    return observation
+    assert found is not None
+    return found
 
 
 def places(
@@ -76,21 +77,21 @@ def moved_nodes(scene: Scene, liar: str, rng: random.Random, *, has_history: boo
     silent = observed(honest_witnesses(scene, liar, is_silent=True), before)
     witnesses = tell_lies(scene, liar, rng)
     now = observed(witnesses, before)
-    doubts = [finding.message for finding in now.findings if finding.kind in DOUBTS]
+    doubts = [finding.message for finding in now.observation.findings if finding.kind in DOUBTS]
     unplaced = {
         node
-        for node, reason in now.tree.unplaced
+        for node, reason in now.observation.tree.unplaced
         if reason and any(node in message or liar in message for message in doubts)
     }
     others = frozenset(scene.nodes) - {liar} - unplaced
-    is_alone = is_alone_in_a_domain(honest.tree, liar)
+    is_alone = is_alone_in_a_domain(honest.observation.tree, liar)
 
     def find_places(tree: TopologyTree) -> dict[str, tuple[Level, ...]]:
         found = places(tree, others, has_names=has_history and not is_alone)
         return {node: distinct(levels) for node, levels in found.items()} if is_alone else found
 
-    allowed = [find_places(one.tree) for one in (honest, silent)]
-    found = find_places(now.tree)
+    allowed = [find_places(one.observation.tree) for one in (honest, silent)]
+    found = find_places(now.observation.tree)
     moved = [
         Moved(node, allowed[0].get(node, ()), found.get(node, ()))
         for node in sorted(others)

@@ -17,7 +17,7 @@ from generator.ingest.claims import build_claims
 from generator.ingest.inputs import Inputs
 from generator.ingest.named_sweepers import NamedSweepers
 from generator.ingest.sweep_choice import UsedSweep
-from generator.observe.observation import Observation, observe
+from generator.observe.observation import observe
 from generator.observe.sweep_election import confirm_sweeps, elect_sweepers
 from tests.effort import examples
 from tests.generator.sweep_reports import NOW, hca
@@ -121,10 +121,10 @@ class Judged:
         self.used: tuple[UsedSweep, ...] = claims.used_sweeps
         self.unknown = claims.unknown_subnets
         inputs = Inputs(claims.claims, tuple(reports), findings=claims.findings)
-        observation = observe(inputs, now=NOW)
-        assert isinstance(observation, Observation)
-        self.observation = observation
-        self.places = hosts_of(observation.tree)
+        observed = observe(inputs, now=NOW)
+        assert observed is not None
+        self.observation = observed.observation
+        self.places = hosts_of(self.observation.tree)
 
 
 @given(st.data())

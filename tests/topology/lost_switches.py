@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from tests.verify.sources import SourceMix, collect_sources
-from topology.inference.tree_inference import InferenceState, build_inference_state
+from topology.inference.tree_inference import Inference, infer_tree
 from topology.join.fabric_join import build_fabric
+from topology.model.fabric import Fabric as JoinedFabric
 from topology.model.facts import Finding, FindingKind, Medium
+from topology.planes.plane import Plane, select_compute_plane
 from topology.synthetic import (
     FabricKind,
     FaultSpec,
@@ -17,6 +19,12 @@ from topology.synthetic import (
     Wiring,
     damage_fabric,
 )
+
+
+class Inferred(NamedTuple):
+    fabric: JoinedFabric
+    plane: Plane
+    inference: Inference
 
 
 class Fabric(NamedTuple):
@@ -82,9 +90,11 @@ def infer(
     *lost: str,
     faults: FaultSpec | None = None,
     mix: SourceMix = SourceMix.ALL,
-) -> InferenceState:
+) -> Inferred:
     damaged = damage_fabric(wiring, faults or FaultSpec(lost=lost), random.Random(0))  # noqa: S311
-    return build_inference_state(build_fabric(collect_sources(damaged, mix)))
+    fabric = build_fabric(collect_sources(damaged, mix))
+    plane = select_compute_plane(fabric)
+    return Inferred(fabric, plane, infer_tree(fabric, plane=plane))
 
 
 def find_lost(wiring: Wiring, *lost: str, faults: FaultSpec | None = None) -> list[Finding]:

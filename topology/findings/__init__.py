@@ -23,5 +23,5 @@ treeness: whether the wiring is a tree at all
 usual_counts: the numbers of cables that are the design, although most peers have more
 usual_ports: the ports at which absent cables belong
 
-May import `tiers`, `planes` and `model` of the core, but not `inference` or `incremental`.
+May import `tiers`, `planes` and `model` of the core, but not `inference`.
 """

@@ -11,8 +11,6 @@
     device_kinds        decides host or switch if the source does not, and names hosts after nodes
     device_names        unique display names, and the order of devices
     device_ids          the sorted ids of a device, read from its claims
-    listed_nodes        the nodes of an inventory as columns, if all their ids are plain
-    id_index            strong id to device, as arrays
     id_owners           strong id to node, for the next generation
 
 It imports `topology.model`.

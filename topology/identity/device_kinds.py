@@ -52,7 +52,7 @@ class PeerColumns(NamedTuple):
     if it sends capabilities."""
 
 
-def resolve_kinds(entities: Sequence[Entity], neighbor_columns: PeerColumns) -> frozenset[int]:
+def resolve_kinds(entities: Sequence[Entity], neighbor_columns: PeerColumns) -> None:
     """Give every device a kind.
 
     A device of unknown kind is a switch if a node hears it (and it is the only device on that port,
@@ -68,9 +68,6 @@ def resolve_kinds(entities: Sequence[Entity], neighbor_columns: PeerColumns) -> 
     Args:
         entities: devices, changed in place.
         neighbor_columns: all neighbor entries.
-
-    Returns:
-        The devices that share a port with another device that is heard there.
     """
     views = _gather_evidence(entities, neighbor_columns)
     shared = _find_shared_port_devices(neighbor_columns)
@@ -92,7 +89,6 @@ def resolve_kinds(entities: Sequence[Entity], neighbor_columns: PeerColumns) -> 
             is_namesake = any(short_name(name) in switch_names for name in entity.names)
             is_switch = is_leaf or views.is_switch(entity_index, has_nodes=has_nodes)
             entity.kind = DeviceKind.SWITCH if is_switch or is_namesake else DeviceKind.HOST
-    return shared
 
 
 def _gather_evidence(entities: Sequence[Entity], neighbor_columns: PeerColumns) -> _KindEvidence:

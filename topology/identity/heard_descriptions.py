@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeAlias
 
 from topology.identity.claim_facts import ClaimTable, node_of
-from topology.model.claims import Claim, Key, Origin, strong_key
+from topology.model.claims import Claim, Origin, strong_key
 from topology.model.facts import Device, DeviceKind, Neighbor, Port
 from topology.model.ids import Id, IdKind, short_name
 
@@ -30,20 +30,6 @@ class Description(NamedTuple):
     """The ids that join devices: the strong ids, without any the others."""
     name: str
     kind: DeviceKind
-
-
-class LimitedClaims(NamedTuple):
-    """The claims of hosts that contradicted what most say about another device."""
-
-    changed_claims: Mapping[int, Claim]
-    """By claim number: the claim, corrected where most other devices contradict it."""
-    contested_ids: frozenset[Id] = frozenset()
-    """Ids of devices that are described differently; a new cable may change their description."""
-
-    @property
-    def contested_keys(self) -> frozenset[Key]:
-        """The keys of the strong ids among the contested ones."""
-        return frozenset(key for id_ in self.contested_ids if (key := strong_key(id_)))
 
 
 @dataclass(slots=True)
@@ -181,7 +167,7 @@ class _Votes:
         )
 
 
-def limit_claims(table: ClaimTable, heard: HeardDescriptions) -> LimitedClaims:
+def limit_claims(table: ClaimTable, heard: HeardDescriptions) -> Mapping[int, Claim]:
     """Limit the reports of hosts to what others do not contradict.
 
     Cost: O(claims); where devices are described differently, all reports are read once more, and
@@ -190,6 +176,9 @@ def limit_claims(table: ClaimTable, heard: HeardDescriptions) -> LimitedClaims:
     Args:
         table: all claims; their order has no effect on the descriptions.
         heard: what all of them say.
+
+    Returns:
+        By claim number: the claim, corrected where most other devices contradict it.
     """
     votes = _Votes()
     if not heard.is_consistent:
@@ -206,10 +195,7 @@ def limit_claims(table: ClaimTable, heard: HeardDescriptions) -> LimitedClaims:
         limited = _limit_claim(claim, heard, votes)
         if limited is not claim:
             changed[number] = limited
-    contested = {subject for subject in heard.contested if isinstance(subject, Id)}
-    for subjects in votes.named.values():
-        contested.update(subject for subject in subjects if isinstance(subject, Id))
-    return LimitedClaims(changed, frozenset(contested))
+    return changed
 
 
 def _count_votes(votes: _Votes, heard: HeardDescriptions, number: int, device: Device) -> None:

@@ -35,32 +35,9 @@ class IdOwners:
         return self.nodes[int(self.node_indices[position])] if is_known else None
 
 
-class DeferredOwners:
-    """The owners of the ids in a fabric. The first lookup builds the index.
-
-    Owners matter only where an id is in dispute, and a sweep that is joined as columns has none.
-    """
-
-    def __init__(self, fabric: Fabric) -> None:
-        """Store the fabric."""
-        self._fabric = fabric
-        self._owners: IdOwners | None = None
-
-    def get(self, key: Key) -> str | None:
-        """Return the node that has an id, or None if no node or several nodes have it."""
-        if self._owners is None:
-            self._owners = index_id_owners(self._fabric)
-        return self._owners.get(key)
-
-
-def index_id_owners(fabric: Fabric, rows: HashRows | None = None) -> IdOwners:
-    """Return the owners of the ids in a fabric. Cost: O(n log n) in ids.
-
-    Args:
-        fabric: all devices.
-        rows: the ids of the devices; None to read them from the devices.
-    """
-    rows = _read_ids(fabric) if rows is None else rows
+def index_id_owners(fabric: Fabric) -> IdOwners:
+    """Return the owners of the ids in a fabric. Cost: O(n log n) in ids."""
+    rows = _read_ids(fabric)
     nodes: dict[str, int] = {}
     node_of_device = np.array(
         [

@@ -52,9 +52,6 @@ class UndisputedClaims:
     changed_claims: Mapping[int, Claim]
     """By the number of the claim: the claim with the ids that it has now."""
     findings: tuple[Finding, ...]
-    contested_keys: frozenset[Key] = frozenset()
-    """Ids that several devices claim, or that devices other than their claimant's neighbors hear; a
-    new cable may change their owner."""
 
 
 def resolve_disputes(
@@ -103,7 +100,7 @@ def resolve_disputes(
         )
         for number in sorted({*lost_keys, *gained_keys})
     }
-    return UndisputedClaims(changed_claims, tuple(describe_disputes(disputes)), frozenset(doubtful))
+    return UndisputedClaims(changed_claims, tuple(describe_disputes(disputes)))
 
 
 def _is_of_no_port(claim: Claim, key: Key) -> bool:

@@ -5,5 +5,5 @@ domain_names: stable names for domains
 nvlink_domains: NVLink domains as a tier below the leaves
 tree_inference: the entry point, from a fabric to a tree with findings
 
-May import all of the core but `incremental`.
+May import all of the core but `synthetic` and `cabling`.
 """

@@ -7,9 +7,8 @@ of it is pure. Hosts that are not cluster nodes shape the tiers, and are left ou
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from topology.findings.lost_switches import find_lost_switches
 from topology.findings.one_sided_links import find_one_sided_links
@@ -22,7 +21,6 @@ from topology.inference.directors import fold_directors
 from topology.inference.domain_names import UnnamedDomain, assign_names
 from topology.inference.nvlink_domains import (
     CLIQUE_RANK,
-    CliqueByHost,
     add_clique_tier,
     find_clique_problems,
     find_cliques,
@@ -41,7 +39,7 @@ from topology.model.tree import (
 )
 from topology.planes.plane import Plane, select_compute_plane
 from topology.planes.policy import COMPUTE
-from topology.tiers.domain_links import DomainLinks, find_domain_links
+from topology.tiers.domain_links import find_domain_links
 from topology.tiers.ranks import Ranks, rank_switches
 from topology.tiers.tier_groups import TierGroup, TierGroups, group_switches
 
@@ -98,119 +96,36 @@ def infer_tree(
         previous: the last generation, whose domain names are carried over.
         names_of_tiers: bottom-up; the default names if empty.
     """
-    state = build_inference_state(
-        fabric, plane=plane, previous=previous, names_of_tiers=names_of_tiers
-    )
-    return state.inference
-
-
-class FindingsBySource(NamedTuple):
-    """The findings by the module that yields them, so that each part can be updated alone."""
-
-    links: frozenset[Finding] = frozenset()
-    symmetry: frozenset[Finding] = frozenset()
-    switches: frozenset[Finding] = frozenset()
-    rates: frozenset[Finding] = frozenset()
-    tree: frozenset[Finding] = frozenset()
-    tiers: frozenset[Finding] = frozenset()
-    treeness: frozenset[Finding] = frozenset()
-    cliques: frozenset[Finding] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class InferenceState:
-    """An inference with all intermediate results, from which a small change is applied."""
-
-    fabric: Fabric
-    plane: Plane
-    """The plane, with each director as one switch."""
-    has_directors: bool
-    ranks: Ranks
-    grouping: TierGroups
-    domain_links: DomainLinks
-    cliques: CliqueByHost
-    tree: TopologyTree
-    group_names: Mapping[int, str]
-    """The domain name of each group; groups without nodes are missing."""
-    previous: TopologyTree | None
-    """The tree whose names were carried over."""
-    findings: FindingsBySource
-
-    @property
-    def inference(self) -> Inference:
-        """The tree and all findings."""
-        all_findings = frozenset[Finding]().union(self.fabric.findings, *self.findings)
-        return Inference(self.tree, sort_findings(all_findings))
-
-
-def build_inference_state(
-    fabric: Fabric,
-    *,
-    plane: Plane | None = None,
-    previous: TopologyTree | None = None,
-    names_of_tiers: Sequence[str] = (),
-) -> InferenceState:
-    """Return the result of `infer_tree` with all intermediate results."""
     folded = fold_directors(fabric, plane or select_compute_plane(fabric))
     plane = folded.plane
     ranks = rank_switches(plane)
     grouping = group_switches(plane, ranks)
-    domain_links = find_domain_links(plane, grouping)
     cliques = find_cliques(fabric) if plane.name == COMPUTE else {}
     unfolded = [
         replace(group, switches=tuple(folded.unfold(group.switches))) for group in grouping.groups
     ]
     nested = replace(grouping, groups=add_clique_tier(fabric, unfolded, cliques))
-    tree, group_names = build_named_tree(
+    tree = _build_named_tree(
         fabric, plane, nested, ranks=ranks, previous=previous, names=names_of_tiers
     )
-    state = InferenceState(
-        fabric=fabric,
-        plane=plane,
-        has_directors=bool(folded.members),
-        ranks=ranks,
-        grouping=grouping,
-        domain_links=domain_links,
-        cliques=cliques,
-        tree=tree,
-        group_names=group_names,
-        previous=previous,
-        findings=FindingsBySource(),
+    domain_links = find_domain_links(plane, grouping)
+    findings = frozenset[Finding]().union(
+        fabric.findings,
+        find_one_sided_links(fabric),
+        find_asymmetries(fabric, plane, grouping=grouping, domain_links=domain_links),
+        find_lost_switches(fabric, plane, grouping),
+        find_slow_links(fabric, plane, grouping),
+        find_tree_problems(fabric, plane, ranks=ranks, grouping=grouping, tree=tree),
+        find_tier_problems(
+            fabric, plane, ranks=ranks, grouping=grouping, domain_links=domain_links
+        ),
+        find_non_tree_wiring(fabric, plane, grouping=grouping, domain_links=domain_links),
+        find_clique_problems(fabric, grouping.groups, cliques),
     )
-    return replace(state, findings=_collect_findings(state))
+    return Inference(tree, sort_findings(findings))
 
 
-def _collect_findings(state: InferenceState) -> FindingsBySource:
-    fabric, plane, grouping, domain_links = (
-        state.fabric,
-        state.plane,
-        state.grouping,
-        state.domain_links,
-    )
-    ranks = state.ranks
-    return FindingsBySource(
-        links=frozenset(find_one_sided_links(fabric)),
-        symmetry=frozenset(
-            find_asymmetries(fabric, plane, grouping=grouping, domain_links=domain_links)
-        ),
-        switches=frozenset(find_lost_switches(fabric, plane, grouping)),
-        rates=frozenset(find_slow_links(fabric, plane, grouping)),
-        tree=frozenset(
-            find_tree_problems(fabric, plane, ranks=ranks, grouping=grouping, tree=state.tree)
-        ),
-        tiers=frozenset(
-            find_tier_problems(
-                fabric, plane, ranks=ranks, grouping=grouping, domain_links=domain_links
-            )
-        ),
-        treeness=frozenset(
-            find_non_tree_wiring(fabric, plane, grouping=grouping, domain_links=domain_links)
-        ),
-        cliques=frozenset(find_clique_problems(fabric, grouping.groups, state.cliques)),
-    )
-
-
-def build_named_tree(
+def _build_named_tree(
     fabric: Fabric,
     plane: Plane,
     grouping: TierGroups,
@@ -218,8 +133,8 @@ def build_named_tree(
     ranks: Ranks,
     previous: TopologyTree | None,
     names: Sequence[str],
-) -> tuple[TopologyTree, dict[int, str]]:
-    """Return the tree of groups, and the name of each group that has nodes."""
+) -> TopologyTree:
+    """Return the tree of the groups that have nodes."""
     columns = columns_of(fabric)
     nodes = _nodes_below(columns.nodes, grouping.groups)
     groups_with_nodes = [index for index in range(len(grouping.groups)) if nodes[index]]
@@ -246,7 +161,7 @@ def build_named_tree(
     ]
     placed = {node for spec in specs for node in spec.nodes}
     unplaced = _find_unplaced(fabric, plane, grouping, ranks=ranks, placed=placed)
-    return build_tree(specs, tiers=tiers, plane=plane.name, unplaced=unplaced), group_names
+    return build_tree(specs, tiers=tiers, plane=plane.name, unplaced=unplaced)
 
 
 def _own_nodes(nodes: Sequence[str | None], group: TierGroup) -> Iterator[str]:

@@ -1,13 +1,11 @@
 """Claims to one fabric: devices, ports and links. Pure.
 
-    fabric_join          the entry point: picks the fast or the general way
-    claim_join           the general way: claims of any origin, with contradictions
+    fabric_join          the entry point: claims of any origin, with contradictions, to a fabric
     claim_columns        all claims in order, each read once, a sweep as columns; ids of devices
     claim_rows           the ports and neighbor entries of claims that are read, as rows
     shaped_claims        packed reports as rows, from the texts in which ports of a shape differ
     swept_nodes          the nodes and port lines of a sweep as claims and rows
     fabric_rows          the rows of all claims under one numbering
-    reported_hosts       the reports of hosts beside a sweep: their ids and ports as columns
     neighbor_resolution  which device each neighbor entry means
     same_devices         which descriptions are of one device although no strong id connects them
     port_ends            what is at the other end of a port
@@ -16,10 +14,6 @@
     link_pairs           finds both ports of each neighbor entry
     neighbor_links       neighbor entries to links, as arrays
     port_table           the ports of a fabric as arrays
-    sweep_join           the fast way: one sweep, and a list of nodes, as columns
-    sweep_devices        the nodes of one sweep and of the list to devices
-    sweep_owners         which listed node has each HCA of a sweep
-    unmatched_ports      port lines of a sweep that the other node does not confirm
 
 It imports `topology.model`, `topology.identity`, packed reports of `topology.reports`, and the
 sweep columns and node names of `topology.sources`.

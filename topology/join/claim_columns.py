@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from topology.identity.node_names import NodeNames, find_free_texts
 from topology.join.claim_rows import PortRowBuilder
 from topology.join.shaped_claims import ShapedClaims
 from topology.join.swept_nodes import SweptNodes, read_swept_nodes
-from topology.model.claims import Claim, Key, Origin, SweptClaims, strong_key
+from topology.model.claims import Claim, Key, Origin, SweptClaims
 from topology.model.fabric_columns import Flags, Index
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import Id, IdKind
@@ -271,43 +272,29 @@ def read_claims(claims: Iterable[Claim | SweptClaims]) -> ClaimColumns:
     return reader.build()
 
 
-@dataclass(slots=True)
-class DeviceIds:
+class DeviceIds(NamedTuple):
     """The ids of all devices of a fabric."""
 
     ids: list[tuple[Id, ...] | ClaimedIds]
     """By device: its ids, sorted."""
-    keys: HashRows
-    """The strong keys in claims."""
-    rows: HashRows
-    """The strong ids of devices, without those of their ports."""
     has_shared_image: Flags
     """By device: whether another device has the same system image GUID."""
 
 
 def index_ids(columns: ClaimColumns, devices: Sequence[Entity]) -> DeviceIds:
     """Return the ids of devices, given in the order of the fabric. Cost: O(n log n) in ids."""
-    table = columns.table
-    device_of_claim = np.zeros(len(table), np.intp)
+    device_of_claim = np.zeros(len(columns.table), np.intp)
     for device, entity in enumerate(devices):
         device_of_claim[entity.numbers] = device
-    keys, own_ids, images = (
-        table.column(attrgetter(name)) for name in ("keys", "id_keys", "images")
-    )
-    heard = [(device, entity.heard_ids) for device, entity in enumerate(devices)]
-    heard_ids = [(device, found) for device, every in heard for found in every]
-    heard_keys = [
-        (hash(key), device) for device, found in heard_ids if (key := strong_key(found)) is not None
-    ]
+    images = columns.table.column(attrgetter("images"))
     heard_images = [
         (hash(found.value), device)
-        for device, found in heard_ids
+        for device, entity in enumerate(devices)
+        for found in entity.heard_ids
         if found.kind is IdKind.SYSTEM_IMAGE_GUID
     ]
     return DeviceIds(
         ids=[_store_ids(columns, entity) for entity in devices],
-        keys=HashRows(keys.hashes, device_of_claim[keys.speakers]),
-        rows=_add_rows(HashRows(own_ids.hashes, device_of_claim[own_ids.speakers]), heard_keys),
         has_shared_image=_find_shared(
             _add_rows(HashRows(images.hashes, device_of_claim[images.speakers]), heard_images),
             len(devices),

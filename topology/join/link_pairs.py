@@ -22,9 +22,7 @@ from topology.join.port_numbers import (
     far_port,
     find_port,
     index_port,
-    pack_keys,
     port_keys,
-    unpack_keys,
 )
 from topology.join.port_table import PortTable, PortTableBuilder, join_tables
 from topology.model.claims import Claim, Origin
@@ -37,16 +35,7 @@ class PairingResult:
     """All ports and links."""
 
     table: PortTable
-    num_claimed: int
-    """Number of claimed ports; ports known only from neighbor entries have higher numbers."""
-    neighbor_rows: NeighborRows
     links: LinkColumns
-    is_confirmed: Flags
-    """By port: whether it is on a cable that both ends report."""
-    added_keys: tuple[bytes, ...]
-    """The keys of each of the ports from `num_claimed` on, by `pack_keys`."""
-    added_by: Index
-    """The device that hears the entry which added the port."""
 
 
 def pair_entries(
@@ -69,32 +58,7 @@ def pair_entries(
     cables = pair_ends(neighbor_rows)
     is_confirmed = np.zeros(table.size, np.bool_)
     is_confirmed[cables.confirmed_ports] = True
-    return PairingResult(
-        table=table,
-        num_claimed=pairer.num_claimed,
-        neighbor_rows=neighbor_rows,
-        links=cables.links(is_confirmed),
-        is_confirmed=is_confirmed,
-        added_keys=tuple(pairer.added_keys),
-        added_by=np.array(pairer.added_by, np.intp),
-    )
-
-
-def reported_media(claims: Sequence[Claim], show_ethernet: Iterable[bool]) -> tuple[bool, bool]:
-    """Return whether the claims would report an Ethernet cable of a device, and an InfiniBand one.
-
-    Only a sweep shows the cables of an HCA; the host's own report does not.
-
-    Args:
-        claims: the claims about the device.
-        show_ethernet: for each claim, the result of `shows_ethernet` for a report.
-    """
-    origins = {claim.origin for claim in claims}
-    is_ethernet = Origin.CAPTURE in origins or any(
-        claim.origin is Origin.REPORT and is_shown
-        for claim, is_shown in zip(claims, show_ethernet, strict=True)
-    )
-    return is_ethernet, Origin.SWEEP in origins
+    return PairingResult(table, cables.links(is_confirmed))
 
 
 class _EntryPairer:
@@ -105,13 +69,11 @@ class _EntryPairer:
         entries: NeighborEntries,
         order: Index,
     ) -> None:
-        self.added_keys: list[bytes] = []
-        self.added_by: list[int] = []
         self._added_ports = PortTableBuilder()
         self._rows, self._entities, self._entries = rows, entities, entries
         self._numberer = PortNumberer(rows, entities, order)
         self._ports = self._numberer.number_ports()
-        self.num_claimed = self._ports.table.size
+        self._num_claimed = self._ports.table.size
         self._place = np.empty(len(order), np.int32)
         self._place[order] = np.arange(len(order))
         self._near = self._ports.near[entries.rows]
@@ -176,23 +138,20 @@ class _EntryPairer:
             neighbor = self._rows.neighbor(entries.claims.item(entry), entries.numbers.item(entry))
             if peer not in port_indexes:
                 port_indexes[peer] = dict(self._numberer.index_of(peer))
-            packed = pack_keys(port_keys(neighbor.port_ids, neighbor.port_name))
-            keys = unpack_keys(packed)
+            keys = list(map(hash, port_keys(neighbor.port_ids, neighbor.port_name)))
             far_port_number = find_port(port_indexes[peer], keys)
             answering_ports = answers.get((peer, int(self._near[entry])), set())
             if far_port_number is None and len(answering_ports) == 1:
                 (far_port_number,) = answering_ports
             if far_port_number is None:
-                far_port_number = self._add(entry, far_port(neighbor), packed)
+                far_port_number = self._add(entry, far_port(neighbor))
                 index_port(port_indexes[peer], far_port_number, keys)
             far_ports[entry] = far_port_number
         return far_ports
 
-    def _add(self, entry: int, port: Port, keys: bytes) -> int:
-        port_number = self.num_claimed + len(self._added_ports)
+    def _add(self, entry: int, port: Port) -> int:
+        port_number = self._num_claimed + len(self._added_ports)
         self._added_ports.add(int(self._place[self._entries.peers[entry]]), port)
-        self.added_keys.append(keys)
-        self.added_by.append(int(self._place[self._entries.devices[entry]]))
         return port_number
 
     def _find_answers(self, missing: Index) -> dict[tuple[int, int], set[int]]:
@@ -212,25 +171,36 @@ class _EntryPairer:
 
     def neighbor_rows(self, far: Numbers) -> NeighborRows:
         """Return all entries as rows, given the port that each entry refers to."""
-        entries, place = self._entries, self._place
+        entries = self._entries
         are_swept = self._rows.is_swept()[entries.numbers]
         facts = self._rows.columns.table.facts
         media = [
-            reported_media(
+            _reported_media(
                 entity.claims, [facts[number].shows_ethernet for number in entity.numbers]
             )
             for entity in self._entities
         ]
         can_confirm = np.array(media, np.bool_)
         return NeighborRows(
-            order=entries.devices.astype(np.int32),
-            device=place[entries.devices],
-            peer=place[entries.peers],
             near=self._near,
             far=far,
-            is_independent=entries.is_independent,
-            is_far_claimed=self._claimed_far != NO_PORT,
             can_confirm=can_confirm.reshape(-1, 2)[entries.peers, are_swept.astype(np.intp)],
-            style=self._rows.styles()[entries.numbers],
             rates=self._rows.table.rates[entries.rows],
         )
+
+
+def _reported_media(claims: Sequence[Claim], show_ethernet: Iterable[bool]) -> tuple[bool, bool]:
+    """Return whether the claims would report an Ethernet cable of a device, and an InfiniBand one.
+
+    Only a sweep shows the cables of an HCA; the host's own report does not.
+
+    Args:
+        claims: the claims about the device.
+        show_ethernet: for each claim, the result of `shows_ethernet` for a report.
+    """
+    origins = {claim.origin for claim in claims}
+    is_ethernet = Origin.CAPTURE in origins or any(
+        claim.origin is Origin.REPORT and is_shown
+        for claim, is_shown in zip(claims, show_ethernet, strict=True)
+    )
+    return is_ethernet, Origin.SWEEP in origins

@@ -1,4 +1,4 @@
-"""Pair neighbor entries to links, as arrays: a whole fabric or a part of it at once."""
+"""Pair neighbor entries to links, as arrays."""
 
 from __future__ import annotations
 
@@ -7,46 +7,26 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.model.fabric_columns import UNKNOWN_RATE, Codes, Flags, Index, LinkColumns, Rates
+from topology.model.fabric_columns import UNKNOWN_RATE, Flags, Index, LinkColumns, Rates
 
 Numbers: TypeAlias = NDArray[np.int32]
 """Half the size of an index, because a fabric has millions of numbers."""
 NO_PORT = -1
-HALF = 32
+_HALF = 32
 """Bits for one of the two port numbers in a key."""
 
 
 class NeighborRows(NamedTuple):
-    """Every neighbor entry of a fabric, one entry per row, sorted by `order`."""
+    """Every neighbor entry of a fabric, one entry per row."""
 
-    order: Numbers
-    """Number of the entity that hears; ascending. Entities are not in the order of devices."""
-    device: Numbers
-    """The device that hears, by its number in the fabric."""
-    peer: Numbers
-    """The device that is heard, by its number in the fabric."""
     near: Numbers
     """The hearing port; NO_PORT if several ports share its names."""
     far: Numbers
     """The port that is heard; NO_PORT if `near` is NO_PORT."""
-    is_independent: Flags
-    """Whether other entries have no effect on the device that this entry refers to."""
-    is_far_claimed: Flags
-    """Whether the peer's claims contain the port that is heard."""
     can_confirm: Flags
     """Whether the peer would report this cable."""
-    style: Codes
-    """How the peer identifies its port, see `device_kinds`."""
     rates: Rates
     """Rate of the hearing port in its claim."""
-
-    def where(self, chosen: Flags | Index) -> NeighborRows:
-        """Return the chosen entries.
-
-        Args:
-            chosen: one flag per entry, or the indices of entries.
-        """
-        return NeighborRows._make(column[chosen] for column in self)
 
 
 class CableColumns(NamedTuple):
@@ -89,7 +69,7 @@ class CableColumns(NamedTuple):
 def pair_ends(rows: NeighborRows) -> CableColumns:
     """Return the cables that entries report. Cost: O(n log n), and 30 bytes per entry meanwhile."""
     used = np.flatnonzero((rows.near != NO_PORT) & (rows.near != rows.far))
-    keys = np.minimum(rows.near[used], rows.far[used]).astype(np.int64) << HALF
+    keys = np.minimum(rows.near[used], rows.far[used]).astype(np.int64) << _HALF
     keys |= np.maximum(rows.near[used], rows.far[used])
     order = np.argsort(keys, kind="stable")
     keys, used = keys[order], used[order]
@@ -98,13 +78,13 @@ def pair_ends(rows: NeighborRows) -> CableColumns:
     if not len(starts):
         no_flags = np.zeros(0, np.bool_)
         return CableColumns(starts, starts, no_flags, no_flags, no_flags, np.zeros(0, np.int64))
-    is_low = rows.near[used] == keys >> HALF
+    is_low = rows.near[used] == keys >> _HALF
     rates = rows.rates[used]
     rates[rates == UNKNOWN_RATE] = np.iinfo(np.int64).max
     lowest = np.minimum.reduceat(rates, starts)
     return CableColumns(
-        a=keys[starts] >> HALF,
-        b=keys[starts] & ((1 << HALF) - 1),
+        a=keys[starts] >> _HALF,
+        b=keys[starts] & ((1 << _HALF) - 1),
         is_reported_by_a=np.logical_or.reduceat(is_low, starts),
         is_reported_by_b=np.logical_or.reduceat(~is_low, starts),
         can_confirm=np.logical_or.reduceat(rows.can_confirm[used], starts),

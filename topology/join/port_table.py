@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,14 +75,6 @@ class PortTable(NamedTuple):
         """Return the given ports."""
         return PortTable._make((*(column[rows] for column in self.columns), self.texts))
 
-    def replace_ports(self, span: tuple[int, int], ports: Sequence[FabricPort]) -> PortTable:
-        """Return the table with other ports in a span. Cost: copies of the arrays that change."""
-        builder = PortTableBuilder(self.texts)
-        builder.extend(ports)
-        new_table = builder.build()
-        pairs = zip(self.columns, new_table.columns, strict=True)
-        return PortTable._make((*(splice(old, span, new) for old, new in pairs), new_table.texts))
-
     def _rows_at(self, indices: Sequence[int]) -> Iterator[FabricPort]:
         chosen = np.fromiter(indices, np.intp, len(indices))
         texts = self.texts
@@ -148,11 +140,6 @@ class PortTableBuilder:
         """Return the number of ports so far."""
         return len(self._devices)
 
-    def extend(self, ports: Iterable[FabricPort]) -> None:
-        """Add ports."""
-        for port in ports:
-            self._add(port.device, self.intern(port.name), port)
-
     def add(self, device: int, port: Port) -> None:
         """Add a port of a claim."""
         self._add(device, self.number_name(port.name), port)
@@ -194,17 +181,6 @@ class PortTableBuilder:
             subnets=np.array(self._subnets, np.int32),
             texts=tuple(self._texts),
         )
-
-
-AnyT = TypeVar("AnyT", bound="np.generic[Any]")
-
-
-def splice(column: NDArray[AnyT], span: tuple[int, int], entries: NDArray[AnyT]) -> NDArray[AnyT]:
-    """Return a column with other entries in a span; the same object if nothing changes."""
-    start, stop = span
-    if np.array_equal(column[start:stop], entries):
-        return column
-    return np.concatenate([column[:start], entries.astype(column.dtype), column[stop:]])
 
 
 def join_tables(tables: Sequence[PortTable]) -> PortTable:

@@ -52,11 +52,6 @@ def join_same_devices(
     Cost: O(names of devices) if all descriptions are connected by strong ids; else also reads the
     claims about the devices in question and about their neighbors, and copies the entries.
     """
-    resolver.loose = {
-        index
-        for index in range(resolver.num_claimed)
-        if resolver.identities.entities[index].is_loose
-    }
     for _ in range(_MAX_ROUNDS):
         judge = _DeviceJudge(resolver, PortEnds(rows, entries))
         judge.join_by_ports()
@@ -276,7 +271,7 @@ class _DeviceJudge:
                     members[word].add(index)
 
     def record_undecided(self) -> None:
-        """Record the hosts that share a name, and the devices that a further entry may settle."""
+        """Record the hosts that share a name."""
         for word, members in self.undecided:
             claimed = [entity for entity in members if entity < self.resolver.num_claimed]
             hosts = [
@@ -285,7 +280,6 @@ class _DeviceJudge:
             if len(hosts) > 1:
                 finding = duplicate_name_finding(word.name, len(hosts))
                 self.resolver.identities.findings.append(finding)
-            self.resolver.unsettled.update(members)
 
 
 def _merge(
@@ -296,21 +290,10 @@ def _merge(
     roots = [judge.find(index) for index in range(len(entities))]
     kept = [index for index, root in enumerate(roots) if root == index]
     place = {index: number for number, index in enumerate(kept)}
-    joined = set(judge.targets) | set(judge.targets.values())
     for index in sorted(judge.targets):
         entities[roots[index]].unite(entities[index])
     numbers = [place[root] for root in roots]
     num_claimed = sum(index < resolver.num_claimed for index in kept)
     resolver.identities.entities = [entities[index] for index in kept]
-    resolver.mentions = {
-        numbers[index]: mention
-        for index, mention in resolver.mentions.items()
-        if index not in joined
-    }
-    resolver.inconsistent = {
-        numbers[index] for index in resolver.inconsistent if numbers[index] >= num_claimed
-    }
-    resolver.loose = {numbers[index] for index in resolver.loose}
-    resolver.unsettled = {numbers[index] for index in resolver.unsettled | joined}
     resolver.num_claimed = num_claimed
-    return entries.renumber(numbers, joined)
+    return entries.renumber(numbers)

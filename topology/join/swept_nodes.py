@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from topology.identity.claim_facts import ClaimFacts
 from topology.join.neighbor_links import Numbers
 from topology.join.port_table import PortTable
-from topology.join.sweep_devices import HcaLabels, describe_nodes, is_plain
 from topology.model.claims import SweptClaim
 from topology.model.errors import show
 from topology.model.fabric_columns import (
@@ -39,7 +38,7 @@ from topology.sources.ibnetdiscover.columns import (
     SweepColumns,
 )
 from topology.sources.ibnetdiscover.lazy_devices import SweptDevices
-from topology.sources.infiniband.node_names import host_name
+from topology.sources.infiniband.node_names import host_name, host_names, switch_name
 
 NO_NODE: Final = -1
 _KINDS: Final = {SWITCH: DeviceKind.SWITCH, ROUTER: DeviceKind.ROUTER, HCA: DeviceKind.HOST}
@@ -48,6 +47,20 @@ _ODD: Final = np.uint64((hash("a key of this process") | 1) & ((1 << 64) - 1))
 """Differs from process to process, so that nobody can choose rows that collide."""
 _NAME_BITS: Final = 16
 """Bits for a port number in the code of a port name."""
+
+
+@dataclass(frozen=True, slots=True)
+class HcaLabels:
+    """The RDMA names of CAs, such as mlx5_0."""
+
+    codes: Index
+    """By node: the index of its RDMA name in `texts`; 0 if it has none."""
+    texts: Sequence[str]
+    """Distinct names; the first is empty."""
+
+    def of(self, node: int) -> str:
+        """Return the RDMA name of a node; empty if it has none."""
+        return self.texts[self.codes.item(node)]
 
 
 class FarLine(NamedTuple):
@@ -249,11 +262,36 @@ def read_swept_nodes(devices: SweptDevices) -> SweptNodes | None:
     Cost: O(nodes log nodes), 4 µs each.
     """
     sweep = devices.sweep
-    if not is_plain(sweep) or not np.isin(sweep.columns.peer_letters, _PEER_LETTERS).all():
+    if not _is_plain(sweep) or not np.isin(sweep.columns.peer_letters, _PEER_LETTERS).all():
         return None
-    names, labels = describe_nodes(sweep)
+    names, labels = _describe_nodes(sweep)
     facts = list(_read_facts(sweep, names, labels))
     return SweptNodes(devices, names, labels, facts, sweep.row_nodes().astype(np.int32))
+
+
+def _is_plain(sweep: SweepColumns) -> bool:
+    """Return whether every node is of a known type, and no two nodes or ports share a GUID."""
+    columns = sweep.columns
+    sorted_guids = np.sort(columns.own_guids[columns.own_guids != NO_GUID])
+    is_whole = np.isin(columns.letters, (SWITCH, HCA, ROUTER)).all()
+    is_unique = (columns.guids[1:] > columns.guids[:-1]).all()
+    return bool(is_whole and is_unique and (sorted_guids[1:] > sorted_guids[:-1]).all())
+
+
+def _describe_nodes(sweep: SweepColumns) -> tuple[list[str], HcaLabels]:
+    """Return the device name of every node, and the RDMA names of CAs."""
+    texts = sweep.descriptions()
+    is_ca = sweep.columns.letters == HCA
+    names = list(texts)
+    codes = np.zeros(len(texts), np.intp)
+    label_codes = {"": 0}
+    nodes = np.flatnonzero(is_ca).tolist()
+    for node, (name, label) in zip(nodes, host_names([texts[node] for node in nodes]), strict=True):
+        names[node] = name
+        codes[node] = label_codes.setdefault(label, len(label_codes))
+    for node in np.flatnonzero(~is_ca).tolist():
+        names[node] = switch_name(texts[node])
+    return names, HcaLabels(codes, list(label_codes))
 
 
 def _read_facts(

@@ -63,21 +63,6 @@ def rank_switches(plane: Plane) -> Ranks:
     return Ranks(rank, _find_hosts_on_spines(plane, ranks == 1))
 
 
-def update_ranks(last_ranks: Ranks, plane: Plane) -> Ranks | None:
-    """Return the result of `rank_switches` if only host cables changed and the leaves did not.
-
-    Return None otherwise.
-
-    Args:
-        last_ranks: the ranks of a plane with the same switches and the same cables between them.
-        plane: the current plane.
-    """
-    is_leaf = mark_leaves(plane)
-    if np.flatnonzero(is_leaf).tolist() != last_ranks.by_rank[1]:
-        return None
-    return Ranks(last_ranks.rank, _find_hosts_on_spines(plane, is_leaf))
-
-
 def _find_hosts_on_spines(plane: Plane, is_leaf: Flags) -> tuple[tuple[int, int], ...]:
     hosts, switches, _ = plane.host_edges.pairs
     is_misplaced = ~is_leaf[switches]

@@ -15,9 +15,8 @@ from generator.ingest.claims import ClaimBuilder, build_claims
 from generator.ingest.sources import read_captures
 from tests.effort import examples
 from tests.generator.scenes import RAILS, Scene
-from tests.topology.incremental.changes import SPECS, built
 from topology.model.claims import Origin, expand_claims
-from topology.model.facts import Device, DeviceKind
+from topology.model.facts import Device, DeviceKind, Medium
 from topology.model.ids import Id, IdKind
 from topology.reports.neighbor_report import (
     NeighborReport,
@@ -28,8 +27,15 @@ from topology.reports.neighbor_report import (
     render_report,
 )
 from topology.reports.sweep_parts import split_sweep
-from topology.synthetic import report_claims
+from topology.synthetic import (
+    FabricKind,
+    SyntheticSpec,
+    build_undamaged,
+    build_wiring,
+    report_claims,
+)
 
+WIRING = build_wiring(SyntheticSpec(FabricKind.RAIL, 64, rails=4, radix=16, medium=Medium.ETHERNET))
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 PERIOD = timedelta(seconds=60)
 SWEEP = (
@@ -163,7 +169,7 @@ def test_it_reads_a_capture_of_any_bytes_without_raising(
 
 def test_it_builds_a_claim_once_while_the_report_is_unchanged() -> None:
     intake = ClaimBuilder()
-    fabric = built(SPECS["rails"])
+    fabric = build_undamaged(WIRING)
     reports = [build_report(found.device, name=found.report) for found in report_claims(fabric)]
     first = intake.build_claims(reports)
     later = ReportStatus(observed_at="2026-07-01T12:00:00Z")
@@ -176,7 +182,7 @@ def test_it_builds_a_claim_once_while_the_report_is_unchanged() -> None:
 
 def test_it_rebuilds_the_claim_of_a_changed_report_and_drops_that_of_a_deleted_one() -> None:
     intake = ClaimBuilder()
-    fabric = built(SPECS["rails"])
+    fabric = build_undamaged(WIRING)
     claims = [found.device for found in report_claims(fabric)]
     reports = [build_report(device, name=device.name) for device in claims]
     first = intake.build_claims(reports)

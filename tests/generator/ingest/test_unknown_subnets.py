@@ -43,7 +43,7 @@ def see(found: Sequence[NeighborReport]) -> Observation:
     inputs = Inputs(taken.claims, tuple(found), unknown_subnets=taken.unknown_subnets)
     seen = observe(inputs, now=datetime(2026, 1, 1, tzinfo=UTC))
     assert seen is not None
-    return seen
+    return seen.observation
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from tests.topology.lost_switches import (
     FABRICS,
     LARGE,
     Fabric,
+    Inferred,
     check_named,
     infer,
     list_neighbors,
@@ -18,15 +19,13 @@ from tests.topology.lost_switches import (
     name,
 )
 from tests.verify.sources import SourceMix
-from topology.inference.tree_inference import InferenceState
 from topology.model.facts import Finding, FindingKind
 from topology.synthetic import FaultSpec, Wiring, build_wiring
 
 
-def update(known: KnownSwitches, state: InferenceState) -> tuple[Finding, ...]:
-    findings = state.inference.findings
-    unnamed = [row for row in findings if row.kind is FindingKind.LOST_SWITCH]
-    return known.update(state.fabric, state.plane, unnamed, keeps_switches=False)
+def update(known: KnownSwitches, state: Inferred) -> tuple[Finding, ...]:
+    findings = known.name_lost(state.fabric, state.plane, state.inference.findings)
+    return tuple(row for row in findings if row.kind is FindingKind.LOST_SWITCH)
 
 
 def check_losses(fabric: Fabric) -> None:
@@ -66,7 +65,7 @@ def test_it_stays_lost_in_later_generations_and_after_a_restart(wiring: Wiring) 
     update(known, whole)
     first = update(known, damaged)
     assert update(known, damaged) == first
-    assert update(KnownSwitches(damaged.tree, first), damaged) == first
+    assert update(KnownSwitches(damaged.inference.tree, first), damaged) == first
 
 
 def test_it_ends_when_the_switch_is_back(wiring: Wiring) -> None:
@@ -78,7 +77,7 @@ def test_it_ends_when_the_switch_is_back(wiring: Wiring) -> None:
 
 def test_a_tree_of_the_history_names_what_was_lost_while_no_process_ran(wiring: Wiring) -> None:
     for switch in ("spine-01", "leaf-g03"):
-        (found,) = update(KnownSwitches(infer(wiring).tree), infer(wiring, switch))
+        (found,) = update(KnownSwitches(infer(wiring).inference.tree), infer(wiring, switch))
         assert found.device == switch
         assert 2 * len({end.device for end in found.ports}) >= len(list_neighbors(wiring, switch))
 

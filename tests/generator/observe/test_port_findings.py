@@ -5,7 +5,6 @@ Four hosts with two NICs each, both cabled to one pair of switches, unless a tes
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,8 +13,7 @@ import pytest
 
 from generator.ingest.claims import build_claims
 from generator.ingest.inputs import Inputs
-from generator.observe.observation import ObservationCache, observe, observe_fabric
-from generator.observe.port_findings import HostPortCache
+from generator.observe.observation import observe, observe_fabric
 from topology.model.claims import SweptClaims
 from topology.model.facts import (
     Device,
@@ -94,11 +92,11 @@ def findings(
         )
         for host in HOSTS
     ]
-    cached = observe(
+    observed = observe(
         Inputs(build_claims(reports).claims, tuple(reports)), now=datetime(2026, 1, 1, tzinfo=UTC)
     )
-    assert cached is not None
-    return [one for one in cached.findings if one.kind is kind]
+    assert observed is not None
+    return [one for one in observed.observation.findings if one.kind is kind]
 
 
 def down(*ports: tuple[str, str]) -> Change:
@@ -224,43 +222,6 @@ def test_it_ignores_names_of_unknown_ports() -> None:
     assert findings(FindingKind.FLAPPING_LINK, flapping=[("n1", "gone0")]) == []
 
 
-def test_it_finds_the_same_with_a_cache_of_other_reports() -> None:
-    changes: list[Change] = [lambda _host, same: same, down(("n2", "eth1")), deaf(("n3", "eth0"))]
-    memory, found = ObservationCache(), []
-    ours = {FindingKind.DOWN_PORT, FindingKind.NO_LLDP}
-    for change in [*changes, changes[0]]:
-        reports = tuple(report(host, change, ReportStatus(collectors=OK)) for host in HOSTS)
-        inputs = Inputs(build_claims(reports).claims, reports)
-        cached, fresh = observe_fabric(inputs, memory=memory), observe_fabric(inputs)
-        assert cached is not None
-        assert cached == fresh
-        found.append(ours & {one.kind for one in cached.findings})
-    assert found == [set(), {FindingKind.DOWN_PORT}, {FindingKind.NO_LLDP}, set()]
-
-
-def test_it_reads_again_only_the_report_that_changed() -> None:
-    reports = [report(host, down(), ReportStatus(collectors=OK)) for host in HOSTS]
-    memory = HostPortCache()
-    first = memory.read_hosts(reports)
-    changed = report("n2", down(("n2", "eth1")), ReportStatus(collectors=OK))
-    second = memory.read_hosts([reports[0], changed, *reports[2:]])
-    assert [one is two for one, two in zip(first, second, strict=True)] == [True, False, True, True]
-    assert second[1].down_ports == ("eth1",)
-
-
-def test_it_forgets_the_reports_that_changed() -> None:
-    reports = [report(host, down(), ReportStatus(collectors=OK)) for host in HOSTS]
-    memory = HostPortCache()
-    first = memory.read_hosts(reports)
-    changed = report("n2", down(("n2", "eth1")), ReportStatus(collectors=OK))
-    before = [sys.getrefcount(one) for one in reports]
-    del first
-    memory.forget_others([reports[0], changed, *reports[2:]])
-    after = [sys.getrefcount(one) for one in reports]
-    lost = [then - now for then, now in zip(before, after, strict=True)]
-    assert lost == [0, 1, 0, 0]
-
-
 def observe_hcas(change: Callable[[Port], Port]) -> list[Finding]:
     """Return the down-port findings of a swept fabric; one port of one host is changed."""
     whole = build_undamaged(build_wiring(SyntheticSpec(FabricKind.RAIL, 8, rails=2, radix=8)))
@@ -274,8 +235,8 @@ def observe_hcas(change: Callable[[Port], Port]) -> list[Finding]:
     inputs = Inputs((*build_claims(reports).claims, swept), tuple(reports))
     seen = observe_fabric(inputs)
     assert seen is not None
-    assert seen.tree.unplaced == ()
-    return [one for one in seen.findings if one.kind is FindingKind.DOWN_PORT]
+    assert seen.observation.tree.unplaced == ()
+    return [one for one in seen.observation.findings if one.kind is FindingKind.DOWN_PORT]
 
 
 def test_it_finds_a_port_that_its_agent_reports_down_and_a_sweep_lists() -> None:

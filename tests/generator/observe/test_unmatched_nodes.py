@@ -178,4 +178,4 @@ def test_a_sweep_in_doubt_is_about_the_nodes_that_its_hosts_are(rails: Scene) ->
     inventory = parse_nodes(json.dumps(nodes).encode(), source="nodes")
     found = observe_fabric(Inputs((sweep,), inventory=inventory, doubts=(doubt,)))
     assert found is not None
-    assert found.doubts == (doubt._replace(nodes=frozenset({"10.0.4.1", "node-0002"})),)
+    assert found.observation.doubts == (doubt._replace(nodes=frozenset({"10.0.4.1", "node-0002"})),)

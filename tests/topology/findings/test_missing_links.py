@@ -4,7 +4,6 @@ import tracemalloc
 
 from topology.findings.missing_links import find_missing_links
 from topology.findings.usual_counts import find_designed_host_links
-from topology.inference.tree_inference import build_inference_state
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import SweptClaims
 from topology.planes.plane import select_compute_plane
@@ -17,6 +16,9 @@ from topology.synthetic import (
     build_wiring,
     sweep_devices,
 )
+from topology.tiers.domain_links import find_domain_links
+from topology.tiers.ranks import rank_switches
+from topology.tiers.tier_groups import group_switches
 
 
 def measure_bytes(num_hosts: int) -> int:
@@ -25,17 +27,18 @@ def measure_bytes(num_hosts: int) -> int:
     text = render_ibnetdiscover(sweep_devices(build_undamaged(build_wiring(spec))))
     fabric = build_fabric([SweptClaims(parse_ibnetdiscover(text.encode()).devices)])
     plane = select_compute_plane(fabric)
-    state = build_inference_state(fabric, plane=plane)
+    grouping = group_switches(plane, rank_switches(plane))
+    domain_links = find_domain_links(plane, grouping)
     tracemalloc.start()
     try:
         found = list(
             find_missing_links(
                 fabric,
                 plane,
-                grouping=state.grouping,
-                domain_links=state.domain_links,
+                grouping=grouping,
+                domain_links=domain_links,
                 misplaced=set(),
-                host_counts=find_designed_host_links(plane, state.grouping),
+                host_counts=find_designed_host_links(plane, grouping),
             )
         )
         assert found == []

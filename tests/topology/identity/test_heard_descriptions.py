@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.topology.cables import claims, heard_from, hosts, mac_of, mesh, report, star
 from topology.identity.claim_facts import ClaimTable, read_facts
-from topology.identity.heard_descriptions import HeardDescriptions, LimitedClaims, limit_claims
+from topology.identity.heard_descriptions import HeardDescriptions, limit_claims
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim
 from topology.model.facts import DeviceKind, Neighbor
@@ -26,21 +25,14 @@ LEAF = heard_from("leaf1", "to-h00-eth0")
 OTHER_LEAF = Id(IdKind.CHASSIS_ID, mac_of("leaf2"), "mac")
 
 
-class Limited(NamedTuple):
-    """All claims after the limit, in the order given."""
-
-    claims: list[Claim]
-    result: LimitedClaims
-
-
-def limit(given: Sequence[Claim]) -> Limited:
+def limit(given: Sequence[Claim]) -> list[Claim]:
+    """Return all claims after the limit, in the order given."""
     heard_descriptions = HeardDescriptions()
     for claim in given:
         heard_descriptions.add(claim.origin, claim.device)
     table = ClaimTable(list(given), [read_facts(claim.device) for claim in given])
-    limited = limit_claims(table, heard_descriptions)
-    claims = [limited.changed_claims.get(number, claim) for number, claim in enumerate(given)]
-    return Limited(claims, limited)
+    changed = limit_claims(table, heard_descriptions)
+    return [changed.get(number, claim) for number, claim in enumerate(given)]
 
 
 def first_liar(*heard: Neighbor, name: str = "") -> Claim:
@@ -97,32 +89,25 @@ def test_one_host_changes_no_switch(lie: Neighbor) -> None:
 @pytest.mark.parametrize("name", ["leaf1", "h05", "LEAF1.example"])
 def test_a_host_has_not_the_name_of_another_device(name: str) -> None:
     limited = limit([first_liar(LEAF, name=name), *HONEST])
-    assert limited.claims[0].device.name == "h00"
-    assert limited.claims[1:] == list(HONEST)
+    assert limited[0].device.name == "h00"
+    assert limited[1:] == list(HONEST)
 
 
 def test_a_host_keeps_a_name_of_its_own() -> None:
     claim = first_liar(LEAF, name="gpu-17")
-    assert limit([claim, *HONEST]).claims[0] is claim
+    assert limit([claim, *HONEST])[0] is claim
 
 
 def test_claims_without_a_contradiction_are_the_same_objects() -> None:
     limited = limit(HONEST)
-    assert all(new is old for new, old in zip(limited.claims, HONEST, strict=True))
-    assert limited.result.contested_ids == frozenset()
-
-
-def test_it_names_the_contested_ids() -> None:
-    limited = limit([*HONEST, first_liar(LEAF._replace(device_name="evil"))])
-    assert limited.result.contested_ids == frozenset(LEAF.device_ids)
-    assert limited.result.contested_keys == {(IdKind.MAC, mac_of("leaf1"))}
+    assert all(new is old for new, old in zip(limited, HONEST, strict=True))
 
 
 @given(st.permutations([*HONEST, first_liar(LEAF._replace(device_name="evil"))]))
 def test_the_order_of_claims_has_no_effect_on_testimony(shuffled: list[Claim]) -> None:
     names = {
         neighbor.device_name
-        for claim in limit(shuffled).claims
+        for claim in limit(shuffled)
         for port in claim.device.ports
         for neighbor in port.neighbors
     }

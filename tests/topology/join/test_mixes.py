@@ -1,4 +1,4 @@
-"""Every mix of sources is joined as columns, with the result of its claims one by one.
+"""Every mix of sources gives the fabric of its claims, each read from its device.
 
 A sweep is given packed, and expanded to plain claims with devices; both must give one fabric. The
 sources beside it are the node list (none, names only, or names and ids) and the hosts' reports.
@@ -16,12 +16,11 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from tests.effort import examples
+from tests.topology.join.test_swept_nodes import compare
 from tests.topology.verdicts import collect_claims
-from topology.join.claim_join import JoinedFabric, join_claims
 from topology.join.fabric_join import build_fabric
-from topology.join.sweep_join import build_sweep_fabric
 from topology.model.claims import Claim, Origin, SweptClaims
-from topology.model.fabric import columns_of
+from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import Id, IdKind
 from topology.reports.packed_claims import PackedClaim
@@ -85,16 +84,10 @@ def others(fabric: DamagedFabric, parts: Sequence[str]) -> list[Claim]:
     return found
 
 
-def same(found: JoinedFabric, expected: JoinedFabric) -> None:
-    assert found.fabric == expected.fabric
-    assert found.num_claimed == expected.num_claimed
-    assert found.added_keys == expected.added_keys
-    assert found.contested_keys == expected.contested_keys
-    assert found.claims == expected.claims
-    for name in found.neighbor_rows._fields:
-        columns = getattr(found.neighbor_rows, name), getattr(expected.neighbor_rows, name)
-        assert np.array_equal(*columns), name
-    shared = columns_of(found.fabric).has_shared_image, columns_of(expected.fabric).has_shared_image
+def same(found: Fabric, expected: Fabric) -> None:
+    assert found == expected
+    compare(columns_of(found), columns_of(expected))
+    shared = columns_of(found).has_shared_image, columns_of(expected).has_shared_image
     assert np.array_equal(np.asarray(shared[0]), np.asarray(shared[1]))
 
 
@@ -105,8 +98,8 @@ def test_a_packed_sweep_gives_the_fabric_of_its_claims(kind: FabricKind, mix: st
     sweeps = [packed(text) for text in texts_of(FABRICS[kind])]
     plain = [claim for sweep in sweeps for claim in expanded(sweep)]
     same(
-        join_claims([*beside, *sweeps], previous_owners={}),
-        join_claims([*beside, *plain], previous_owners={}),
+        build_fabric([*beside, *sweeps]),
+        build_fabric([*beside, *plain]),
     )
 
 
@@ -142,24 +135,17 @@ def test_a_damaged_sweep_gives_the_fabric_of_its_claims(raw: bytes, mix: str) ->
     beside = others(FABRICS[FabricKind.RAIL], MIXES[mix])
     sweep = SweptClaims(parse_ibnetdiscover(raw, fast=NumpyReader()).devices)
     same(
-        join_claims([sweep, *beside], previous_owners={}),
-        join_claims([*expanded(sweep), *beside], previous_owners={}),
+        build_fabric([sweep, *beside]),
+        build_fabric([*expanded(sweep), *beside]),
     )
-
-
-@pytest.mark.parametrize("kind", FabricKind)
-def test_both_ways_give_one_fabric_for_a_sweep_alone(kind: FabricKind) -> None:
-    for text in texts_of(FABRICS[kind]):
-        fast = build_sweep_fabric([packed(text)])
-        assert fast == join_claims([packed(text)], previous_owners={}).fabric
 
 
 def test_a_sweep_that_is_given_twice_counts_once() -> None:
     beside = others(FABRICS[FabricKind.RAIL], MIXES["all"])
     sweep, again = packed(RAIL.decode()), packed(RAIL.decode())
     same(
-        join_claims([*beside, sweep, again], previous_owners={}),
-        join_claims([*beside, sweep], previous_owners={}),
+        build_fabric([*beside, sweep, again]),
+        build_fabric([*beside, sweep]),
     )
 
 
@@ -197,6 +183,6 @@ def test_each_report_is_read_once_and_no_device_of_a_sweep_is_built(
     built: list[object] = []
     monkeypatch.setattr(DeviceBuilder, "build", lambda _, records: built.append(records))
     _CountedClaim.reads.clear()
-    join_claims([*beside, sweep], previous_owners={})
+    build_fabric([*beside, sweep])
     assert built == []
     assert set(_CountedClaim.reads.values()) <= {1}

@@ -15,7 +15,7 @@ from tests.effort import examples
 from tests.topology.join.test_mixes import same
 from tests.topology.reports.test_neighbor_report import DEVICES
 from topology.join.claim_columns import ClaimColumns, ClaimReader, read_claims
-from topology.join.claim_join import join_claims
+from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, SweptClaims
 from topology.model.facts import Device, Medium, PortState
 from topology.reports.compact_reports import CompactReport, compact_file
@@ -192,8 +192,8 @@ def test_reports_with_any_other_texts_give_the_fabric_of_their_devices(
     claims = claims_of(read(raws))
     same_columns(read_claims(claims), read_claims(unpacked(claims)))
     same(
-        join_claims(claims, previous_owners={}),
-        join_claims(unpacked(claims), previous_owners={}),
+        build_fabric(claims),
+        build_fabric(unpacked(claims)),
     )
 
 
@@ -218,6 +218,6 @@ def test_a_sweep_beside_agreeing_and_contradicting_reports_is_joined_as_their_de
     claims = claims_of(read(forged))
     assert claims
     same(
-        join_claims([*claims, sweep], previous_owners={}),
-        join_claims([*unpacked(claims), sweep], previous_owners={}),
+        build_fabric([*claims, sweep]),
+        build_fabric([*unpacked(claims), sweep]),
     )

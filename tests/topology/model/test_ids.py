@@ -1,10 +1,13 @@
 """Canonical forms of ids, and the natural order of names."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from topology.model.ids import (
+    is_canonical_guid,
+    is_canonical_mac,
     is_shared_mac,
     natural_key,
     parse_guid,
@@ -120,3 +123,22 @@ def test_it_orders_any_names_consistently(one: str, two: str, three: str) -> Non
 )
 def test_it_knows_addresses_that_are_shared_by_design(mac: str, *, is_shared: bool) -> None:
     assert is_shared_mac(parse_mac(mac) or "") is is_shared
+
+
+@pytest.mark.parametrize(
+    "text", ["0" * 16, "f" * 16, "00:00:00:00:00:00", "03:00:00:00:00:01", "02004c0000000000\n"]
+)
+def test_an_unusable_text_is_not_canonical(text: str) -> None:
+    assert not is_canonical_guid(text)
+    assert not is_canonical_mac(text)
+
+
+@given(
+    st.from_regex(r"[0-9a-f]{16}", fullmatch=True)
+    | st.from_regex(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}", fullmatch=True)
+    | st.sampled_from(["0x02", "02:4C:00:00:00:00"])
+)
+@settings(max_examples=examples(300))
+def test_a_canonical_text_is_parsed_as_it_is(text: str) -> None:
+    assert not is_canonical_guid(text) or parse_guid(text) == text
+    assert not is_canonical_mac(text) or parse_mac(text) == text

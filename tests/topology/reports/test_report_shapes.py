@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from generator.ingest.claims import build_claims
 from generator.ingest.heard_devices import find_heard
 from generator.ingest.host_evidence import list_host_ports, read_host_ports
-from generator.observe.port_findings import HostPortCache
+from generator.observe.port_findings import read_hosts
 from tests.effort import examples
 from tests.topology.reports.test_neighbor_report import DEVICES
 from tests.topology.reports.test_plain_reports import FABRICS, ODD_VALUES, replaced, slots_of
@@ -270,8 +270,7 @@ def test_claims_and_ports_of_like_reports_are_those_of_their_facts(devices: Sequ
         one, other = build_claims(reports, nodes), build_claims(usual, nodes)
         assert list(map(str, one.problems)) == list(map(str, other.problems))
         assert one._replace(problems=()) == other._replace(problems=())
-    found, expected = (HostPortCache().read_hosts(rows) for rows in (reports, usual))
-    assert [row[1:] for row in found] == [row[1:] for row in expected]
+    assert read_hosts(reports) == read_hosts(usual)
 
 
 def test_a_report_under_the_name_of_another_node_is_limited() -> None:
@@ -294,11 +293,11 @@ def test_a_down_port_among_like_reports_is_seen() -> None:
     raw = written(documents[0]).replace(b'"state": "up"', b'"state": "down"', 1)
     usual, down = compact_file(written(documents[0]), shapes), compact_file(raw, shapes)
     assert usual is not None
-    seen = HostPortCache().read_hosts([usual, down or compact_document(json.loads(raw))])
+    seen = read_hosts([usual, down or compact_document(json.loads(raw))])
     name = documents[0]["spec"]["ports"][0]["name"]
     assert [host.down_hca_ports for host in seen] == [(), (name,)]
     for _ in range(5):
         down = down or compact_file(raw, shapes)
     assert down is not None
-    seen = HostPortCache().read_hosts([usual, down])
+    seen = read_hosts([usual, down])
     assert [host.down_hca_ports for host in seen] == [(), (name,)]

@@ -16,7 +16,7 @@ from generator.cli import options
 from generator.cli.commands.gangs.where import print_job
 from generator.cli.exit_codes import exit_with_problems
 from generator.cli.options import InputOptions, PodOptions
-from generator.cli.output import WIDE, list_nodes, print_document, render_table
+from generator.cli.output import WIDE, Table, list_nodes, print_document
 from generator.kube.access import ClusterAccess
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.facts import DeviceKind, Finding, render_finding
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _GANG: Final = "gang"
 _KINDS: Final = ("node", "switch", "port", "domain", _GANG)
-_PORT_HEADER: Final = ("PORT", "STATE", "RATE", "PLANE", "RAIL", "CONNECTED TO", "NOTE")
+_PORT_HEADER: Final = ("port", "state", "rate", "plane", "rail", "connected to", "note")
 _GBPS: Final = 1_000_000_000
 _MAX_IDS: Final = 8
 _MIN_RAILS: Final = 2
@@ -56,7 +56,6 @@ def command(
     same about a gang, and also reads a saved tree.
     """
     from generator.cli.observation import parse_sources, read_observation
-    from generator.observe.observation import ObservationCache
     from topology.join.fabric_join import build_fabric
     from topology.planes.plane import split_planes
 
@@ -66,17 +65,16 @@ def command(
     given = parse_sources(sources)
     if given.is_tree and kind != "domain":
         raise click.UsageError("HyperNodes and labels have no devices: give another source")
-    memory = ObservationCache(has_updates=False)
-    read = read_observation(given, memory=memory)
+    read = read_observation(given)
     gangs, problems = _read_gangs(pods, given.cluster)
     describer = _FabricDescriber(
-        memory.split or split_planes(build_fabric(())),  # a tree has no devices
+        read.split or split_planes(build_fabric(())),  # a tree has no devices
         read.observation.tree,
         read.observation.findings,
         gangs,
     )
     document = _describe(describer, kind, name)
-    print_document(document, output, text=lambda: "\n".join(_render_text(document, output)))
+    print_document(document, output, text=lambda: _list_parts(document, output))
     exit_with_problems((*read.problems, *problems))
 
 
@@ -358,8 +356,8 @@ def _describe_port(describer: _FabricDescriber, name: str) -> dict[str, Any] | N
     return None
 
 
-def _render_text(document: Mapping[str, Any], output: str) -> Iterator[str]:
-    """Yield the lines: fields, then domains, ports and findings."""
+def _list_parts(document: Mapping[str, Any], output: str) -> Iterator[str | Table]:
+    """Yield what text prints: fields, then domains, ports and findings."""
     yield from _render_fields(document, output)
     for title in ("domains", "parents"):
         for row in document.get(title, ()):
@@ -367,11 +365,11 @@ def _render_text(document: Mapping[str, Any], output: str) -> Iterator[str]:
     ports = document.get("ports", [document] if "state" in document else [])
     if ports:
         yield ""
-        yield render_table(_PORT_HEADER, [_render_port(port) for port in ports])
+        yield Table(_PORT_HEADER, [_render_port(port) for port in ports])
     yield ""
     findings: Sequence[Mapping[str, Any]] = document["findings"]
     rows = [(row["severity"], row["kind"], show(row["message"], 600)) for row in findings]
-    yield render_table(("SEVERITY", "FINDING", "WHAT TO DO"), rows) if rows else "no findings"
+    yield Table(("severity", "finding", "what to do"), rows, empty="no findings")
 
 
 def _render_fields(document: Mapping[str, Any], output: str) -> Iterator[str]:

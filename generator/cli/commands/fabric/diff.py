@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from generator.cli import options
 from generator.cli.exit_codes import ExitCode, exit_with_problems, exit_without_data
 from generator.cli.history_access import find_generation_since, open_given_history, show_time
 from generator.cli.options import HistoryOptions, InputOptions
-from generator.cli.output import Table, open_progress, print_document, render_table, show_count
+from generator.cli.output import Table, Text, open_progress, print_document, show_count
 from generator.cli.silence_file import print_expired_silences, read_silences
 from generator.history.tree_changes import (
     OUTSIDE,
@@ -105,7 +105,7 @@ class _Comparison(NamedTuple):
     """What is printed, whether anything differs, and the input that was skipped."""
 
     build_document: Callable[[], object]
-    build_text: Callable[[], str | Table]
+    build_text: Callable[[], Text]
     differs: bool
     problems: tuple[ParseError, ...]
     expired: tuple[Silence, ...] = ()
@@ -155,7 +155,7 @@ def _compare_cabling(
     result = _DiffResult(diff, rows, tuple(move for move in diff.moves if move.group in groups))
     return _Comparison(
         partial(_render_document, result, limit),
-        partial(_render_text, result, limit),
+        partial(_list_parts, result, limit),
         bool(rows.active),
         (*plan.errors, *diff.errors, *inputs.problems),
         rows.expired,
@@ -211,9 +211,7 @@ def _render_document(result: _DiffResult, limit: int | None) -> dict[str, Any]:
             {**_render_cable(unplanned.cable), "reason": unplanned.reason.value}
             for unplanned in result.diff.unplanned[:limit]
         ],
-        "leftOut": {
-            name: 0 if limit is None else max(0, len(rows) - limit) for name, rows in tables.items()
-        },
+        "leftOut": {name: len(rows) - len(rows[:limit]) for name, rows in tables.items()},
     }
 
 
@@ -251,56 +249,48 @@ def _render_move(move: Move) -> dict[str, Any]:
     }
 
 
-def _render_text(result: _DiffResult, limit: int | None) -> str:
-    """Return the tables, each with at most `limit` rows and the number of the others."""
-    active, moves = result.rows.active, result.moves
-    parts = [
-        *_render_section("", ("KIND", "WHAT TO DO"), map(_render_row_cells, active[:limit])),
-        *_render_more(active, limit),
-        *_render_section(
-            "moves, in this order:",
-            ("STEP", "ACTION"),
-            [(str(step), _describe_move(move)) for step, move in enumerate(moves[:limit], 1)],
-        ),
-        *_render_more(moves, limit),
-        *_render_section(
-            "silenced:",
-            ("KIND", "UNTIL", "REASON", "DIFFERENCE"),
-            [
-                (
-                    silenced.row.kind.value,
-                    silenced.silence.until.isoformat(),
-                    show(silenced.silence.reason, _MESSAGE_CHARS),
-                    show(silenced.row.message, _MESSAGE_CHARS),
-                )
-                for silenced in result.rows.silenced[:limit]
-            ],
-        ),
-        *_render_more(result.rows.silenced, limit),
-        *_render_unplanned(result.diff),
-        _render_total(result),
+def _list_parts(result: _DiffResult, limit: int | None) -> Iterator[str | Table]:
+    """Yield the tables, each with at most `limit` rows and the number of the others."""
+    rows, moves, unplanned = result.rows, result.moves, result.diff.unplanned
+    differences = [
+        (row.kind.value, show(row.message, _MESSAGE_CHARS)) for row in rows.active[:limit]
     ]
-    return "\n".join(parts)
+    yield from _list_section("", Table(("kind", "what to do"), differences), rows.active)
+    steps = [(str(step), _describe_move(move)) for step, move in enumerate(moves[:limit], 1)]
+    yield from _list_section("moves, in this order:", Table(("step", "action"), steps), moves)
+    silenced = [
+        (
+            row.row.kind.value,
+            row.silence.until.isoformat(),
+            show(row.silence.reason, _MESSAGE_CHARS),
+            show(row.row.message, _MESSAGE_CHARS),
+        )
+        for row in rows.silenced[:limit]
+    ]
+    table = Table(("kind", "until", "reason", "difference"), silenced)
+    yield from _list_section("silenced:", table, rows.silenced)
+    cables = [
+        (show_end(row.cable.a), show_end(row.cable.b), row.reason.value)
+        for row in unplanned[:_MAX_UNPLANNED_SHOWN]
+    ]
+    table = Table(("end", "other end", "reason"), cables)
+    yield from _list_section("not in the plan, no fault:", table)
+    if len(unplanned) > len(cables):
+        yield f"and {len(unplanned) - len(cables)} more"
+    yield _render_total(result)
 
 
-def _render_more(rows: Sequence[object], limit: int | None) -> Iterable[str]:
-    """Return the line that counts the rows of a table that are not shown."""
-    more = 0 if limit is None else len(rows) - limit
-    return (f"and {more} more; --all prints them", "") if more > 0 else ()
-
-
-def _render_section(
-    title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
-) -> Iterable[str]:
-    """Return the title and the table as lines; no lines if there are no rows."""
-    rows = list(rows)
-    if not rows:
-        return ()
-    return (*((title,) if title else ()), render_table(header, rows), "")
-
-
-def _render_row_cells(row: Difference) -> tuple[str, str]:
-    return row.kind.value, show(row.message, _MESSAGE_CHARS)
+def _list_section(title: str, table: Table, rows: Sequence[object] = ()) -> Iterator[str | Table]:
+    """Yield a title, a table, and how many more of the rows there are; nothing without rows."""
+    if not table.rows:
+        return
+    if title:
+        yield title
+    yield table
+    yield ""
+    if len(rows) > len(table.rows):
+        yield f"and {len(rows) - len(table.rows)} more; --all prints them"
+        yield ""
 
 
 def _describe_move(move: Move) -> str:
@@ -323,17 +313,6 @@ def _describe_move(move: Move) -> str:
             return f"plug in a cable between {show_cable(fixed_end, moved_end)}"
         case _:
             return f"remove the cable between {show_cable(fixed_end, moved_end)}"
-
-
-def _render_unplanned(diff: CablingDiff) -> Iterable[str]:
-    shown = [
-        (show_end(unplanned.cable.a), show_end(unplanned.cable.b), unplanned.reason.value)
-        for unplanned in diff.unplanned[:_MAX_UNPLANNED_SHOWN]
-    ]
-    yield from _render_section("not in the plan, no fault:", ("END", "OTHER END", "REASON"), shown)
-    more = len(diff.unplanned) - len(shown)
-    if more:
-        yield f"and {more} more"
 
 
 def _render_total(result: _DiffResult) -> str:
@@ -368,7 +347,7 @@ def _compare_past(
         "since": show_time(int(since.timestamp())),
         "generation": before.number,
         "rows": [render_change(change) for change in changes[:limit]],
-        "leftOut": 0 if limit is None else max(0, len(changes) - limit),
+        "leftOut": len(changes) - len(changes[:limit]),
     }
     return _Comparison(
         lambda: document, partial(_build_change_table, changes, limit), bool(changes), problems
@@ -376,7 +355,7 @@ def _compare_past(
 
 
 def _build_change_table(changes: Sequence[PlaceChange], limit: int | None) -> Table:
-    more = 0 if limit is None else len(changes) - limit
+    more = len(changes) - len(changes[:limit])
     totals = ", ".join(_list_totals(changes))
     return Table(
         ("what", "name", "before", "now"),

@@ -23,7 +23,6 @@ from generator.cli.output import (
     list_nodes,
     paint,
     print_document,
-    render_table,
     show_count,
 )
 from generator.cli.silence_file import print_expired_silences, read_silences
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
 
 _CSV_HEADER: Final = ("severity", "kind", "device", "port", "message", "ports", "since", "silenced")
 _MAX_NAMES_SHOWN: Final = 5
-_HEADER: Final = ("SEVERITY", "KIND", "SUBJECT", "WHAT TO DO")
+_HEADER: Final = ("severity", "kind", "subject", "what to do")
 _SEVERITIES: Final = [row.value for row in reversed(Severity)]
 _MIN_FOLDED: Final = 3
 """Findings that say the same of fewer devices are rows of their own."""
@@ -146,7 +145,7 @@ def command(
     print_document(
         [row for one, split in split_by_age.items() for row in _render_split(one, split)],
         output,
-        text=lambda: "\n".join(_list_sections(split_by_age, past, output, hosts)),
+        text=lambda: _list_sections(split_by_age, past, output, hosts),
         table=lambda: _build_table(split_by_age),
     )
     if past is None:
@@ -281,22 +280,22 @@ def _list_sections(
     past: _PastFindings | None,
     output: str,
     hosts: Collection[str],
-) -> Iterator[str]:
+) -> Iterator[str | Table]:
     """Yield the findings as text, with a title for each age."""
     for age, split in split_by_age.items():
         num = len(split.active) + len(split.silenced)
         if age is not None and past is not None:
             yield f"{age.value} since {show_time(past.since_s)}: {show_count(num, 'finding')}"
         if num or age is None:
-            yield render_findings_text(split, output, hosts)
+            yield from list_parts(split, output, hosts)
         if num and age is not None:
             yield ""
 
 
-def render_findings_text(
+def list_parts(
     split: SilenceSplit[Finding], output: str, hosts: Collection[str] = ()
-) -> str:
-    """Return the summary of many findings, then the rows, then the totals.
+) -> Iterator[str | Table]:
+    """Yield the summary of many findings, then the rows, then the totals.
 
     Args:
         split: the findings.
@@ -309,14 +308,14 @@ def render_findings_text(
         causes = group_by_cause(drop_consequences(active), hosts)
     rows = list(chain.from_iterable(_render_group(group, output) for group in _group_alike(causes)))
     rows += [_render_silenced(row) for row in split.silenced]
-    if not rows:
-        return "no findings"
-    summary = [*_render_summary(active), ""] if len(rows) >= _MIN_SUMMARY else []
+    if len(rows) >= _MIN_SUMMARY:
+        yield from _render_summary(active)
+        yield ""
     total = _render_total(active, len(split.silenced))
     num_hidden = len(active) - sum(map(len, causes))
     if num_hidden:
         total += f"; {num_hidden} follow from another one (-o wide prints each)"
-    return "\n".join([*summary, render_table(_HEADER, rows), total])
+    yield Table(_HEADER, rows, total, "no findings")
 
 
 def _render_summary(active: Sequence[Finding]) -> Iterator[str]:

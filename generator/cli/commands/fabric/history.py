@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -12,7 +12,6 @@ from generator.cli.option_types import parse_since
 from generator.cli.options import HistoryOptions
 from generator.cli.output import CSV, Table, print_document
 from generator.history.tree_changes import (
-    ChangeCounts,
     PlaceChange,
     TreePart,
     compare_trees,
@@ -53,13 +52,20 @@ def command(
     with open_given_history(history) as opened:
         steps = _list_steps(opened.read_generations(limit=limit + 1, since_s=since_s), limit)
         total = opened.count_generations(since_s=since_s)
+    rows = [_render_step(step) for step in steps]
+    left_out = total - len(steps)
     document = {
         "apiVersion": API_VERSION,
         "kind": "TreeHistory",
-        "generations": [_render_step(step) for step in steps],
-        "leftOut": total - len(steps),
+        "generations": rows,
+        "leftOut": left_out,
     }
-    print_document(document, output, text=lambda: _build_table(steps, total))
+    older = f"and {left_out} older; --limit {total} lists all" if left_out else ""
+    print_document(
+        document,
+        output,
+        text=lambda: Table(_HEADER, [*map(_build_cells, rows)], older, "no generation"),
+    )
 
 
 class _ListedGeneration(NamedTuple):
@@ -93,28 +99,12 @@ def _render_step(step: _ListedGeneration) -> dict[str, Any]:
     }
 
 
-def _build_table(steps: Sequence[_ListedGeneration], total: int) -> Table:
-    more = total - len(steps)
-    older = f"and {more} older; --limit {total} lists all" if more > 0 else ""
-    return Table(_HEADER, [_build_cells(step) for step in steps], older, "no generation")
+def _build_cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a generation as JSON."""
+    *head, changes = row.values()
+    counts = ["?"] * len(TreePart) if changes is None else map(_show_counts, changes.values())
+    return (*map(str, head), *counts)
 
 
-def _build_cells(step: _ListedGeneration) -> tuple[str, ...]:
-    tree = step.generation.tree
-    head = (
-        *(str(step.generation.number), show_time(step.generation.at_s)),
-        *(str(len(tree.nodes) + len(tree.unplaced)), str(len(tree.domains))),
-    )
-    if step.changes is None:
-        return (*head, *("?" for _ in TreePart))
-    return (*head, *(_show_counts(count_changes(step.changes, part)) for part in TreePart))
-
-
-def _show_counts(counts: ChangeCounts) -> str:
-    return ", ".join(_list_counts(counts)) or "none"
-
-
-def _list_counts(counts: ChangeCounts) -> Iterator[str]:
-    for number, what in zip(counts, ("added", "removed", "moved"), strict=True):
-        if number:
-            yield f"{number} {what}"
+def _show_counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {what}" for what, number in counts.items() if number) or "none"

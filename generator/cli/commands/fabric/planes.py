@@ -11,7 +11,7 @@ import click
 from generator.cli import options
 from generator.cli.exit_codes import exit_with_problems, exit_without_data
 from generator.cli.options import InputOptions
-from generator.cli.output import open_progress, print_document, render_table, shorten_names
+from generator.cli.output import Table, open_progress, print_document, shorten_names
 from topology.model.errors import list_some, show
 from topology.model.ids import natural_key
 from topology.planes.policy import COMPUTE, PlaneReason, PortPlane
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from topology.planes.machine_types import MachineType
     from topology.planes.plane import Plane, PlaneSplit
 
-_HEADER: Final = ("PLANE", "REASON", "HOSTS", "PORTS", "LINKED", "LEAVES", "NAMES")
+_HEADER: Final = ("plane", "reason", "hosts", "ports", "linked", "leaves", "names")
 _MAX_NAMES_SHOWN: Final = 4
 
 
@@ -66,7 +66,7 @@ def command(
         if explain and row["name"] == COMPUTE:
             row["choices"] = choices
     print_document(
-        document, output, text=lambda: _render_text(fabric, rows, choices, has_choices=explain)
+        document, output, text=lambda: _list_parts(fabric, rows, choices, has_choices=explain)
     )
     exit_with_problems(inputs.problems)
 
@@ -141,19 +141,20 @@ def _render_slots(fabric: Fabric, machine: MachineType, columns: list[int]) -> d
     }
 
 
-def _render_text(
+def _list_parts(
     fabric: Fabric, rows: list[_PlaneRow], choices: list[dict[str, Any]], *, has_choices: bool
-) -> str:
+) -> Iterator[str | Table]:
     cells = [line for row in rows for line in _render_lines(fabric, row)]
-    table = render_table(_HEADER, cells) if cells else "no host ports found"
-    if not has_choices:
-        return table
-    blocks = ["\n".join(_explain_choice(choice)) for choice in choices]
-    return "\n\n".join([table, *(blocks or ["rules of --planes assign the compute network"])])
+    yield Table(_HEADER, cells, empty="no host ports found")
+    for choice in choices:
+        yield from _explain_choice(choice)
+    if has_choices and not choices:
+        yield "\nrules of --planes assign the compute network"
 
 
 def _explain_choice(choice: dict[str, Any]) -> Iterator[str]:
     """Yield the lines about one machine type."""
+    yield ""
     hosts = list_some(map(show, choice["hosts"]), _MAX_NAMES_SHOWN)
     yield f"{len(choice['hosts'])} hosts of one machine type: {hosts}"
     for label in ("chosen", "next"):

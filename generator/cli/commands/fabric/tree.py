@@ -22,7 +22,6 @@ from generator.cli.output import (
     list_nodes,
     paint,
     print_document,
-    render_table,
     show_count,
 )
 from generator.objects.document import mapping_at
@@ -48,7 +47,7 @@ _BOX_BRANCHES: Final = ("└─ ", "   "), ("├─ ", "│  ")
 """(before the name, before what is inside) of the last child, and of the others."""
 _ASCII_BRANCHES: Final = ("`- ", "   "), ("|- ", "|  ")
 _CSV_HEADER: Final = ("tier", "domain", "parent", "num_nodes", "nodes", "switches", "margin")
-_OUTPUTS_HEADER: Final = ("OUTPUT", "STATE", "OBJECTS", "MESSAGE")
+_OUTPUTS_HEADER: Final = ("output", "state", "objects", "message")
 _HELD: Final = "Held"
 _MAX_MESSAGE: Final = 400
 _UNREPORTED: Final = (
@@ -117,7 +116,7 @@ def command(
         print_document(
             _select_domains(tree, view),
             output,
-            text=lambda: _render_text(read, view, output),
+            text=lambda: _list_parts(read, view, output),
             table=lambda: Table(_CSV_HEADER, [*_build_csv_rows(tree, view)]),
         )
     exit_with_problems(read.problems)
@@ -165,11 +164,12 @@ def _build_csv_rows(tree: TopologyTree, view: TreeView) -> Iterable[tuple[object
         )
 
 
-def _render_text(read: LoadedObservation, view: TreeView, output: str) -> str:
+def _list_parts(read: LoadedObservation, view: TreeView, output: str) -> Iterator[str | Table]:
     tree = read.observation.tree
-    text = render_tree_text(tree, view, count_findings(tree, read.observation.findings), output)
-    fabric = read.inputs.fabric
-    return text if fabric is None else f"{text}\n\n{render_outputs_text(fabric)}"
+    yield render_tree_text(tree, view, count_findings(tree, read.observation.findings), output)
+    if read.inputs.fabric is not None:
+        yield ""
+        yield build_outputs_table(read.inputs.fabric)
 
 
 class TreeView(NamedTuple):
@@ -365,7 +365,7 @@ def _render_unplaced(unplaced: Sequence[Unplaced], output: str) -> Iterator[str]
         yield f"  {show_count(hidden, 'node')} with other reasons: -o wide lists them"
 
 
-def render_outputs_text(fabric: Mapping[str, Any]) -> str:
+def build_outputs_table(fabric: Mapping[str, Any]) -> str | Table:
     """Return a table with one row per output; a line in its place if there is no status.
 
     Args:
@@ -375,7 +375,7 @@ def render_outputs_text(fabric: Mapping[str, Any]) -> str:
         return _UNREPORTED
     held = _find_held(fabric)
     rows = [*_list_hypernodes(fabric, held), *_list_others(fabric, held)]
-    return render_table(
+    return Table(
         _OUTPUTS_HEADER,
         [(kind, state, num, show(text, _MAX_MESSAGE)) for kind, state, num, text in rows],
     )

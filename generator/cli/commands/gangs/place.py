@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from itertools import groupby
 from pathlib import Path
@@ -24,7 +24,16 @@ import click
 from generator.cli import options
 from generator.cli.exit_codes import ExitCode, end, exit_with_problems
 from generator.cli.options import InputOptions, RequestOptions, ServerEndpoint, ServerOptions
-from generator.cli.output import WIDE, list_nodes, print_document, render_table, show_count
+from generator.cli.output import (
+    WIDE,
+    PlacedPod,
+    Table,
+    list_nodes,
+    list_pod_rows,
+    print_document,
+    render_text,
+    show_count,
+)
 from generator.placement.answer import Placement, describe_reason, render_placement
 from generator.placement.presets import Preset
 from topology.model.errors import ConfigError, list_some, show
@@ -142,14 +151,14 @@ def _print_placement(placement: Placement, tree: TopologyTree | None, output: st
     print_document(
         render_placement(placement),
         output,
-        text=lambda: render_placement_text(placement, tree, output),
+        text=lambda: list_parts(placement, tree, output),
     )
 
 
 def _print_host_list(placement: Placement, chosen: HostListFormat) -> None:
     """Print the nodes; on stderr, why there are none, and how ranks differ from those of ranks."""
     if not placement.is_feasible:
-        click.echo(render_placement_text(placement, None, chosen), err=True)
+        click.echo(render_text(list_parts(placement, None, chosen)), err=True)
     hosts = render_host_list(placement, chosen)
     click.echo(hosts.text, nl=False)
     if hosts.merged:
@@ -161,16 +170,22 @@ def _print_host_list(placement: Placement, chosen: HostListFormat) -> None:
         )
 
 
-def render_placement_text(placement: Placement, tree: TopologyTree | None, output: str) -> str:
-    """Return an answer as lines; without a tree, the assignment has no domains."""
+def list_parts(
+    placement: Placement, tree: TopologyTree | None, output: str
+) -> Iterator[str | Table]:
+    """Yield what text prints of an answer; without a tree, the assignment has no domains."""
     if placement.is_feasible:
-        return f"{_render_headline(placement)}\n{_render_assignment(placement, tree, output)}"
-    parts = [
-        _render_infeasible(placement),
-        *_render_alternatives(placement),
-        *_render_domain_verdicts(placement),
+        yield _render_headline(placement)
+        yield _build_assignment_table(placement, tree, output)
+        return
+    yield _render_infeasible(placement)
+    yield from _render_alternatives(placement)
+    rows = [
+        (show(row.name), row.verdict.value, show(row.needs, 400))
+        for row in placement.domain_verdicts
     ]
-    return "\n".join(parts)
+    if rows:
+        yield Table(("domain", "verdict", "reason"), rows)
 
 
 def _render_headline(placement: Placement) -> str:
@@ -181,49 +196,21 @@ def _render_headline(placement: Placement) -> str:
     return f"feasible: {pods} within one {show(placement.tier or '?')}; {best}"
 
 
-def _render_assignment(placement: Placement, tree: TopologyTree | None, output: str) -> str:
-    domain_of_node = _map_lowest_domains(tree)
-    rows = [
-        (
-            show(group),
-            _render_span(first, last),
-            show(domain),
-            list_nodes(list(dict.fromkeys(nodes)), output),
-        )
-        for group, pods in placement.assignment.items()
-        for domain, first, last, nodes in _group_runs(pods, domain_of_node)
-    ]
-    if tree is not None:
-        return render_table(("GROUP", "PODS", "DOMAIN", "NODES"), rows)
-    return render_table(
-        ("GROUP", "PODS", "NODES"), [(group, pods, nodes) for group, pods, _, nodes in rows]
+def _build_assignment_table(placement: Placement, tree: TopologyTree | None, output: str) -> Table:
+    domain_of_node: dict[str | None, str] = {None: PENDING}
+    for domain in tree.domains if tree else ():
+        domain_of_node |= dict.fromkeys(domain.nodes, domain.name)
+    pods = (
+        PlacedPod(group, index, domain_of_node.get(node, ""), node or PENDING)
+        for group, nodes in placement.assignment.items()
+        for index, node in enumerate(nodes)
     )
-
-
-def _map_lowest_domains(tree: TopologyTree | None) -> Mapping[str, str]:
-    """Return the lowest domain of each node."""
-    if tree is None:
-        return {}
-    return {node: domain.name for domain in tree.domains for node in domain.nodes}
-
-
-def _group_runs(
-    pods: tuple[str | None, ...], domain_of_node: Mapping[str, str]
-) -> Iterator[tuple[str, int, int, list[str]]]:
-    """Yield (domain, first pod, last pod, node per pod) for each run of pods in one domain."""
-
-    def domain_of(node: str | None) -> str:
-        return PENDING if node is None else domain_of_node.get(node, "")
-
-    first = 0
-    for domain, run in groupby(pods, domain_of):
-        nodes = [node or PENDING for node in run]
-        yield domain, first, first + len(nodes) - 1, nodes
-        first += len(nodes)
-
-
-def _render_span(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first}-{last}"
+    rows = list(list_pod_rows(pods, output))
+    if tree is not None:
+        return Table(("group", "pods", "domain", "nodes"), rows)
+    return Table(
+        ("group", "pods", "nodes"), [(group, span, nodes) for group, span, _, nodes in rows]
+    )
 
 
 def _render_infeasible(placement: Placement) -> str:
@@ -236,14 +223,6 @@ def _render_alternatives(placement: Placement) -> Iterator[str]:
         if row.is_feasible:
             word = "" if row.change.startswith("without ") else "with "
             yield f"feasible {word}{show(row.change, 200)}: within one {show(row.tier or '?')}"
-
-
-def _render_domain_verdicts(placement: Placement) -> list[str]:
-    rows = [
-        (show(row.name), row.verdict.value, show(row.needs, 400))
-        for row in placement.domain_verdicts
-    ]
-    return [render_table(("DOMAIN", "VERDICT", "REASON"), rows)] if rows else []
 
 
 class RankedNode(NamedTuple):

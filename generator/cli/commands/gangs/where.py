@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
@@ -15,7 +14,14 @@ import click
 from generator.cli import options
 from generator.cli.exit_codes import exit_with_problems
 from generator.cli.options import InputOptions, PodOptions
-from generator.cli.output import list_nodes, print_document, render_table, show_count
+from generator.cli.output import (
+    PlacedPod,
+    Table,
+    list_nodes,
+    list_pod_rows,
+    print_document,
+    show_count,
+)
 from generator.kube.access import ClusterAccess
 from generator.placement.cluster.nodes import NodeSpec, RunningGang
 from generator.placement.presets import Preset
@@ -81,7 +87,7 @@ def print_job(
     location = locate_job(job_input.tree, loaded.job)
     location = _add_better_placement(location, job_input, timeout_s)
     print_document(
-        render_job_location(location), output, text=lambda: _render_text(location, output)
+        render_job_location(location), output, text=lambda: _list_parts(location, output)
     )
     exit_with_problems((*read.problems, *loaded.problems))
 
@@ -225,14 +231,16 @@ def _build_usage(pod: JobPod, capacity: Mapping[str, int]) -> PodUsage | None:
     return PodUsage(pod.node, count_request(request))
 
 
-def _render_text(location: JobLocation, output: str) -> str:
-    return "\n".join(
-        [
-            _render_headline(location, output),
-            render_table(("GROUP", "PODS", "DOMAIN", "NODES"), _render_rows(location, output)),
-            _render_better_text(location, output),
-        ]
+def _list_parts(location: JobLocation, output: str) -> Iterator[str | Table]:
+    pods = (
+        PlacedPod(pod.role, index, domain or _UNKNOWN, pod.node or "(pending)")
+        for index, (pod, domain) in enumerate(
+            zip(location.job.pods, location.pod_domains, strict=True)
+        )
     )
+    yield _render_headline(location, output)
+    yield Table(("group", "pods", "domain", "nodes"), [*list_pod_rows(pods, output)])
+    yield _render_better_text(location, output)
 
 
 def _render_headline(location: JobLocation, output: str) -> str:
@@ -263,17 +271,6 @@ def _render_counts(spread: Spread) -> Iterator[str]:
         yield "using " + ", ".join(
             show_count(num, show(tier)) for tier, num in spread.domains.items()
         )
-
-
-def _render_rows(location: JobLocation, output: str) -> Iterator[tuple[str, ...]]:
-    numbered = list(enumerate(zip(location.job.pods, location.pod_domains, strict=True)))
-    for (role, domain), run in groupby(numbered, lambda row: (row[1][0].role, row[1][1])):
-        members = list(run)
-        nodes = [pod.node or "(pending)" for _, (pod, _) in members]
-        first, last = members[0][0], members[-1][0]
-        pods = str(first) if first == last else f"{first}-{last}"
-        shown = list_nodes(list(dict.fromkeys(nodes)), output)
-        yield show(role), pods, show(domain or _UNKNOWN), shown
 
 
 def _render_better_text(location: JobLocation, output: str) -> str:

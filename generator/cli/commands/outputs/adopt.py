@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -17,7 +17,7 @@ from generator.cli import options
 from generator.cli.exit_codes import ExitCode, exit_with_problems
 from generator.cli.option_types import OutputFolder
 from generator.cli.options import InputOptions
-from generator.cli.output import list_nodes, print_document, render_table, show_count
+from generator.cli.output import Table, list_nodes, print_document, show_count
 from generator.kube.access import ClusterAccess
 from generator.kube.resources import NODES
 from generator.observe.domain_witness import Witness, WitnessDiff, compare_witness
@@ -102,7 +102,7 @@ def command(
         plan = adopted.plan
         if not (adopted.is_approved and plan.state.is_writing):
             print_document(
-                _render_document(adopted), output, text=lambda: _render_text(adopted, output)
+                _render_document(adopted), output, text=lambda: _list_parts(adopted, output)
             )
             plans.print_verdict(plan)
             exit_with_problems(plan.problems, ExitCode.CHECK_FAILED)
@@ -385,30 +385,27 @@ def _render_document(adopted: _AdoptionPlan) -> dict[str, Any]:
     return document
 
 
-def _render_text(adopted: _AdoptionPlan, output: str) -> str:
+def _list_parts(adopted: _AdoptionPlan, output: str) -> Iterator[str | Table]:
     from generator.cli.plans import build_plan_table
     from generator.cli.witnesses import build_witness_table
 
-    kept = show_count(len(adopted.kept), "name")
     names = f": {list_nodes(adopted.kept, output)}" if adopted.kept else ""
-    lines = [
-        build_witness_table(adopted.diff, adopted.witness).render(),
-        f"{kept} kept{names}",
-        build_plan_table(adopted.plan.actions).render(),
-        *(_render_labels(adopted.labels) if adopted.labels else ()),
-    ]
-    return "\n".join(lines)
+    yield build_witness_table(adopted.diff, adopted.witness)
+    yield f"{show_count(len(adopted.kept), 'name')} kept{names}"
+    yield build_plan_table(adopted.plan.actions)
+    if adopted.labels:
+        yield from _list_label_parts(adopted.labels)
 
 
-def _render_labels(labels: LabelTakeover) -> list[str]:
-    """Return a row for each key, and the nodes that wait."""
+def _list_label_parts(labels: LabelTakeover) -> Iterator[str | Table]:
+    """Yield a row for each key, and the nodes that wait."""
     stay = Counter(row.key for row in labels.labels if row.before == row.after)
     change = Counter(row.key for row in labels.labels if row.before != row.after)
     keys = sorted({row.key for row in labels.labels})
     rows = [(show(key), str(stay[key]), str(change[key])) for key in keys]
-    lines = [render_table(("LABEL", "SAME VALUE", "NEW VALUE"), rows)] if rows else []
+    if rows:
+        yield Table(("label", "same value", "new value"), rows)
     waiting = sorted({row.node for row in labels.takeover.waiting})
     if waiting:
         shown = list_some(map(show, waiting), _MAX_SHOWN)
-        lines.append(f"labels wait until the gangs on {shown} have ended; then run this again")
-    return lines
+        yield f"labels wait until the gangs on {shown} have ended; then run this again"

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from generator.cli.observation import LoadedObservation
     from generator.outputs.catalog import Export
     from generator.outputs.formats import ExportSettings
-    from topology.planes.plane import PlaneSplit
 
 _MAX_NAMES: Final = 5
 _PAGE: Final = "html"
@@ -153,13 +152,11 @@ def command(
         read_saved_tree,
         refuse_without_hosts,
     )
-    from generator.observe.observation import ObservationCache
     from generator.reconcile.export_check import render_checked_export
 
     parsed, given = settings.parse(), parse_sources(sources)
-    memory = ObservationCache(has_updates=False) if chosen == _PAGE else None
     if tree is None:
-        read = read_observation(given, names_of_tiers=tier_names, previous=previous, memory=memory)
+        read = read_observation(given, names_of_tiers=tier_names, previous=previous)
     elif tier_names or previous or given.planes or given.plane:
         raise click.UsageError(
             "--tree has its own names: give no --tier-names, --previous, --planes and --plane"
@@ -168,8 +165,8 @@ def command(
         read = read_saved_tree(tree, given, is_restricted=True)
     refuse_without_hosts(read)
     export = (
-        _render_page(read, memory.split)
-        if memory is not None
+        _render_page(read)
+        if chosen == _PAGE
         else render_checked_export(read.observation.tree, ExportFormat(chosen), parsed)
     )
     problems = (*read.problems, *_list_left_out(chosen, export))
@@ -186,12 +183,12 @@ def command(
     exit_with_problems(problems)
 
 
-def _render_page(read: LoadedObservation, split: PlaneSplit | None) -> Export:
+def _render_page(read: LoadedObservation) -> Export:
     """Return the page; without cables and planes if only a tree was read."""
     from generator.outputs.catalog import Export
     from generator.web import build_page_document, render_page
 
-    document = build_page_document(read.observation.tree, split, read.observation.findings)
+    document = build_page_document(read.observation.tree, read.split, read.observation.findings)
     return Export("fabric.html", text=render_page(document))
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from generator.cli.commands.fabric.findings import render_findings_text
+from generator.cli.commands.fabric.findings import list_parts
 from generator.cli.exit_codes import ExitCode
-from generator.cli.output import print_csv
+from generator.cli.output import print_csv, render_text
 from tests.generator.scenes import PAIRS, Scene, run
 from topology.findings.silences import SilenceSplit
 from topology.model.facts import Finding, FindingKind, PortName, Severity
@@ -178,7 +178,7 @@ def find(kind: FindingKind, device: str, *ports: tuple[str, str], port: str = ""
 def list_rows(findings: list[Finding], *hosts: str, output: str = "text") -> list[str]:
     """Return the rows of a table, without its head and its total."""
     split: SilenceSplit[Finding] = SilenceSplit(tuple(findings), (), ())
-    return render_findings_text(split, output, hosts).splitlines()[1:-1]
+    return render_text(list_parts(split, output, hosts)).splitlines()[1:-1]
 
 
 DOWN, MISSING = FindingKind.DOWN_PORT, FindingKind.MISSING_LINK

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from generator.cli.commands.fabric.tree import render_outputs_text
+from generator.cli.commands.fabric.tree import build_outputs_table
+from generator.cli.output import render_text
 from generator.objects.fabric import parse_fabric_document
 from topology.reports.fabric_status import fabric_head
 
@@ -35,7 +36,9 @@ def fabric_of(*outputs: dict[str, Any], is_ready: bool = True, **status: Any) ->
 
 
 def rows_of(fabric: dict[str, Any]) -> list[list[str]]:
-    return [line.split(maxsplit=3) for line in render_outputs_text(fabric).splitlines()[1:]]
+    return [
+        line.split(maxsplit=3) for line in render_text(build_outputs_table(fabric)).splitlines()[1:]
+    ]
 
 
 def test_it_shows_what_is_written_and_what_is_in_conflict() -> None:
@@ -72,4 +75,4 @@ def test_a_row_of_a_newer_generator_is_shown_as_it_is() -> None:
 
 
 def test_without_a_status_it_names_the_command_that_compares() -> None:
-    assert "toponaut plan --kube" in render_outputs_text(fabric_head())
+    assert "toponaut plan --kube" in render_text(build_outputs_table(fabric_head()))

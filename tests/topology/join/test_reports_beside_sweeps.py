@@ -1,31 +1,33 @@
-"""A sweep joined with reports of hosts as columns gives the fabric of all claims one by one."""
+"""Any node list and any reports beside any sweep give one fabric, in any order and form."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from tests.effort import examples
-from tests.topology.join.test_listed_sweep import BIG_FABRIC, MORE_IDS, NAMES, NODES, lists
-from tests.topology.join.test_mixes import EDITS, FABRICS, RAIL, edited, others, packed, texts_of
-from tests.topology.join.test_sweep_join import boxed, compare
-from tests.topology.join.test_sweep_join import spoiled as spoiled_sweeps
-from topology.identity.id_owners import DeferredOwners, index_id_owners
-from topology.join.claim_join import join_claims
-from topology.join.fabric_join import join_as_columns
-from topology.model.claims import Claim, Origin, SweptClaims, strong_key
-from topology.model.fabric import Fabric, columns_of
+from tests.topology.join.test_mixes import EDITS, FABRICS, edited, expanded, others, packed
+from tests.topology.join.test_swept_nodes import boxed, compare
+from tests.topology.join.test_swept_nodes import spoiled as spoiled_sweeps
+from topology.join.fabric_join import build_fabric
+from topology.model.claims import Claim, Origin, SweptClaims
+from topology.model.fabric import columns_of
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
 from topology.reports.packed_claims import PackedClaim
 from topology.reports.packed_devices import pack_device
 from topology.sources.ibnetdiscover.chunks import NumpyReader
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
-from topology.synthetic import FabricKind
+from topology.synthetic import (
+    FabricKind,
+    SyntheticSpec,
+    build_undamaged,
+    build_wiring,
+    sweep_devices,
+)
 
 REPORTS = [claim.device for claim in others(FABRICS[FabricKind.RAIL], ["reports"])]
 IMAGE = next(one for one in REPORTS[0].ids if one.kind is IdKind.SYSTEM_IMAGE_GUID)
@@ -33,20 +35,73 @@ HEARD = Neighbor((Id(IdKind.MAC, "02:00:00:00:aa:01"),), "leaf", (), "swp1", Sou
 Edit = Callable[[Device], Device]
 
 
-def same(sweep: SweptClaims, beside: Sequence[Claim]) -> Fabric | None:
-    """Return the fabric as columns, after comparing it with the general way."""
-    fast = join_as_columns([*beside, sweep])
-    assert join_as_columns([sweep, *reversed(beside)]) == fast
-    if fast is not None:
-        joined = join_claims([*beside, sweep], previous_owners={})
-        general = joined.fabric
-        assert fast == general
-        compare(columns_of(fast), columns_of(general))
-        assert np.asarray(columns_of(fast).has_shared_image).tolist() == boxed(general)
-        keys = {key for device in general.devices for one in device.ids if (key := strong_key(one))}
-        owners, expected = DeferredOwners(fast), index_id_owners(general, joined.ids)
-        assert {key: owners.get(key) for key in keys} == {key: expected.get(key) for key in keys}
-    return fast
+NODES = others(FABRICS[FabricKind.RAIL], ["nodes"])
+NAMES = others(FABRICS[FabricKind.RAIL], ["names"])
+SWITCH = next(
+    device for device in sweep_devices(FABRICS[FabricKind.RAIL]) if device.kind is DeviceKind.SWITCH
+)
+
+
+def same(sweep: SweptClaims, beside: Sequence[Claim]) -> None:
+    fabric = build_fabric([*beside, sweep])
+    expected = build_fabric([*expanded(sweep), *reversed(beside)])
+    assert fabric == expected
+    compare(columns_of(fabric), columns_of(expected))
+    assert np.asarray(columns_of(fabric).has_shared_image).tolist() == boxed(expected)
+
+
+def renamed(claim: Claim, name: str) -> Claim:
+    ids = [one for one in claim.ids if one.kind is not IdKind.NODE_NAME]
+    return listed_as(replace(claim.device, name=name), [*ids, Id(IdKind.NODE_NAME, name)])
+
+
+def listed_as(device: Device, ids: Sequence[Id]) -> Claim:
+    return Claim(replace(device, ids=tuple(sorted(set(ids)))), Origin.INVENTORY)
+
+
+def without(claim: Claim, *kinds: IdKind) -> Claim:
+    return listed_as(claim.device, [one for one in claim.ids if one.kind not in kinds])
+
+
+GUIDS = (IdKind.NODE_GUID, IdKind.PORT_GUID)
+MORE_IDS = (
+    Id(IdKind.HOSTNAME, "node-0001"),
+    Id(IdKind.IP, "10.0.0.1"),
+    Id(IdKind.MAC, "02:00:00:00:00:01"),
+    Id(IdKind.NODE_GUID, "0011223344556677"),
+    Id(IdKind.SYSTEM_IMAGE_GUID, "02004c0000000000"),
+    Id(IdKind.CHASSIS_ID, "02:00:00:00:00:01", "mac"),
+    *(one for one in SWITCH.ids if one.kind is IdKind.NODE_GUID),
+    *(one for claim in NODES[:2] for one in claim.ids),
+)
+ROW_EDITS = st.one_of(
+    st.just(lambda _claim: None),
+    st.sampled_from(MORE_IDS).map(
+        lambda more: lambda claim: listed_as(claim.device, [*claim.ids, more])
+    ),
+    st.sampled_from([GUIDS, GUIDS[:1], GUIDS[1:], (IdKind.MAC,), (IdKind.NODE_NAME,)]).map(
+        lambda kinds: lambda claim: without(claim, *kinds)
+    ),
+    st.sampled_from(["node-0002", "node-7", "node-0003.example", "other", "Bad name"]).map(
+        lambda name: lambda claim: renamed(claim, name)
+    ),
+)
+
+
+@st.composite
+def lists(draw: st.DrawFn) -> list[Claim]:
+    """Draw a list of nodes with lost rows, other names, and lost, further and exchanged ids."""
+    rows: list[Claim | None] = list(draw(st.sampled_from([NODES, NAMES])))
+    for at, edit in draw(st.lists(st.tuples(st.integers(0, len(rows) - 1), ROW_EDITS), max_size=4)):
+        row = rows[at]
+        rows[at] = edit(row) if row is not None else None
+    kept = [row for row in rows if row is not None]
+    if len(kept) > 1 and draw(st.booleans()):
+        kept[0], kept[1] = (
+            renamed(kept[0], kept[1].name),
+            renamed(kept[1], kept[0].name),
+        )
+    return kept
 
 
 def reported(devices: Sequence[Device], *, are_packed: bool = True) -> list[Claim]:
@@ -57,22 +112,6 @@ def reported(devices: Sequence[Device], *, are_packed: bool = True) -> list[Clai
         claim = PackedClaim(pack_device(device), device.name, node=nodes[0] if nodes else None)
         found.append(claim if are_packed else Claim(claim.device, claim.origin))
     return found
-
-
-@pytest.mark.parametrize("are_packed", [False, True])
-@pytest.mark.parametrize("parts", [(), ("names",), ("nodes",)])
-@pytest.mark.parametrize("kind", FabricKind)
-def test_reports_that_agree_keep_the_fast_way(
-    kind: FabricKind, parts: Sequence[str], *, are_packed: bool
-) -> None:
-    devices = [claim.device for claim in others(FABRICS[kind], ["reports"])]
-    claims = [*others(FABRICS[kind], parts), *reported(devices, are_packed=are_packed)]
-    for text in texts_of(FABRICS[kind]):
-        fabric = same(packed(text), claims)
-        assert fabric is not None
-        assert {device.node for device in fabric.devices if device.has_report} == {
-            device.name for device in devices
-        }
 
 
 def add_ids(*more: Id) -> Edit:
@@ -197,6 +236,8 @@ def test_any_reports_beside_any_sweep_give_the_fabric_of_all_claims(
     same(sweep, [*listed, *claims])
 
 
+BIG_FABRIC = build_undamaged(build_wiring(SyntheticSpec(FabricKind.RAIL, 24, rails=4, radix=8)))
+"""The fabric of `spoiled_sweeps`."""
 BIG_REPORTS = [claim.device for claim in others(BIG_FABRIC, ["reports"])]
 
 
@@ -206,58 +247,3 @@ def test_it_gives_the_same_fabric_for_sweeps_with_lost_and_wrong_lines(
     text: str, parts: Sequence[str], claims: list[Claim]
 ) -> None:
     same(packed(text), [*others(BIG_FABRIC, parts), *claims])
-
-
-@pytest.mark.parametrize(
-    "edit",
-    [
-        pytest.param(add_port(MORE_PORTS[4]), id="a neighbor"),
-        pytest.param(add_ids(*REPORTS[1].ids), id="ids of another node"),
-        pytest.param(add_ids(MORE_IDS[6]), id="the GUID of a switch"),
-        pytest.param(drop_ids(IdKind.NODE_GUID, IdKind.PORT_GUID), id="no GUID"),
-        pytest.param(drop_ids(IdKind.NODE_NAME), id="no node"),
-        pytest.param(rename("node-0002"), id="the name of another node"),
-        pytest.param(change_port(0, lambda port: port._replace(name="mlx5_1/1")), id="two names"),
-        pytest.param(change_port(0, ids_of(OTHER_PORTS[1])), id="GUIDs of another port"),
-        pytest.param(lambda device: replace(device, kind=DeviceKind.SWITCH), id="a switch"),
-    ],
-)
-def test_it_leaves_contradictions_to_the_general_way(edit: Edit) -> None:
-    first, *rest = REPORTS
-    assert same(packed(RAIL.decode()), reported([edit(first), *rest])) is None
-
-
-def test_it_leaves_hosts_outside_the_list_to_the_general_way() -> None:
-    assert same(packed(RAIL.decode()), [*NODES[1:], *reported(REPORTS)]) is None
-
-
-def test_it_leaves_a_guid_that_the_list_gives_to_another_node_to_the_general_way() -> None:
-    guid = Id(IdKind.NODE_GUID, "0011223344556677")
-    first, second, *rest = NODES
-    listed = Claim(add_ids(guid)(second.device), Origin.INVENTORY)
-    claims = reported([add_ids(guid)(REPORTS[0]), *REPORTS[1:]])
-    assert same(packed(RAIL.decode()), [first, listed, *rest, *claims]) is None
-
-
-@pytest.mark.parametrize(
-    "edit",
-    [
-        pytest.param(add_port(MORE_PORTS[1]), id="an Ethernet port"),
-        pytest.param(add_port(MORE_PORTS[3]), id="a port without a cable"),
-        pytest.param(drop_port(0), id="a port less"),
-        pytest.param(lambda device: replace(device, ports=()), id="no ports"),
-        pytest.param(change_port(1, lambda port: port._replace(name="ib1")), id="another name"),
-        pytest.param(change_port(1, lambda port: port._replace(ids=())), id="a name alone"),
-        pytest.param(
-            change_port(0, lambda port: port._replace(rate_bps=None, state=PortState.UNKNOWN)),
-            id="neither rate nor state",
-        ),
-        pytest.param(add_ids(IMAGE), id="the system image of another"),
-        pytest.param(rename("node-0002.example"), id="a name with a domain"),
-    ],
-)
-def test_what_contradicts_nothing_keeps_the_fast_way(edit: Edit) -> None:
-    first, second, *rest = REPORTS
-    for beside in ([], NODES, NAMES):
-        claims = [*beside, *reported([first, edit(second), *rest])]
-        assert same(packed(RAIL.decode()), claims) is not None

@@ -1,4 +1,4 @@
-"""A sweep joined as columns gives the same fabric as its claims joined one by one."""
+"""The columns of a sweep give the fabric of its claims, each read from its device."""
 
 import re
 from collections import Counter
@@ -17,7 +17,6 @@ from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import case_id, cases
 from topology.join.fabric_join import build_fabric
-from topology.join.sweep_join import build_sweep_fabric
 from topology.model.claims import Claim, Origin, SweptClaims, expand_claims
 from topology.model.fabric import Fabric, columns_of
 from topology.model.fabric_columns import FabricColumns, name_codes
@@ -46,23 +45,18 @@ def one_by_one(claims: SweptClaims) -> Fabric:
     return build_fabric(expand_claims([claims]))
 
 
-def same(raw: bytes) -> Fabric | None:
-    """Return the fabric of a dump by the fast way, after comparing it with the general way."""
+def same(raw: bytes) -> Fabric:
+    """Return the fabric of a dump, after comparing it with the one of its claims."""
     claims = swept(raw)
-    fast, general = build_sweep_fabric([claims]), one_by_one(claims)
-    if fast is not None:
-        assert fast == general
-        compare(columns_of(fast), columns_of(general))
-        assert np.asarray(columns_of(fast).has_shared_image).tolist() == boxed(general)
-    assert build_fabric([claims]) == general
-    return fast
+    fabric, expected = build_fabric([claims]), one_by_one(claims)
+    assert fabric == expected
+    compare(columns_of(fabric), columns_of(expected))
+    assert np.asarray(columns_of(fabric).has_shared_image).tolist() == boxed(expected)
+    return fabric
 
 
 def test_it_returns_the_same_rows_in_any_order_of_access() -> None:
-    fabric = build_sweep_fabric([swept(SWEEP.encode())])
-    backwards = build_sweep_fabric([swept(SWEEP.encode())])
-    assert fabric is not None
-    assert backwards is not None
+    fabric, backwards = build_fabric([swept(SWEEP.encode())]), build_fabric([swept(SWEEP.encode())])
     indices = range(len(fabric.ports) - 1, -1, -1)
     assert list(rows_at(backwards.ports, indices)) == [fabric.ports[index] for index in indices]
 
@@ -110,7 +104,6 @@ def test_it_gives_the_same_fabric_for_every_real_fabric(path: Path) -> None:
 
 def test_it_joins_a_complete_sweep() -> None:
     fabric = same(SWEEP.encode())
-    assert fabric is not None
     assert {link.is_one_sided for link in fabric.links} == {False}
 
 
@@ -142,7 +135,7 @@ def spoiled(draw: st.DrawFn) -> str:
 @limits(max_examples=60)
 @given(spoiled())
 def test_it_gives_the_same_fabric_for_sweeps_with_lost_and_wrong_lines(text: str) -> None:
-    assert same(text.encode()) is not None
+    same(text.encode())
 
 
 @limits(max_examples=100)
@@ -159,18 +152,12 @@ def test_it_gives_the_same_fabric_for_damaged_files(raw: bytes) -> None:
         pytest.param('Ca\t1 "H-02004c0000000000"', 'Ca\t1 "H-02004c00000000ff"', id="a lost node"),
     ],
 )
-def test_it_leaves_contradictions_to_the_general_way(old: str, new: str) -> None:
+def test_it_gives_the_same_fabric_for_contradictions(old: str, new: str) -> None:
     assert old in SWEEP
-    assert same(SWEEP.replace(old, new, 1).encode()) is None
+    same(SWEEP.replace(old, new, 1).encode())
 
 
-def test_it_leaves_two_sweeps_to_the_general_way() -> None:
-    claims = swept(SWEEP.encode())
-    assert build_sweep_fabric([claims, claims]) is None
-    assert build_fabric([claims, claims]) == one_by_one(claims)
-
-
-def test_it_leaves_sweeps_beside_other_claims_to_the_general_way() -> None:
+def test_it_gives_the_same_fabric_beside_other_claims() -> None:
     claims = swept(SWEEP.encode())
     listed = Claim(next(iter(claims)).device, Origin.INVENTORY)
     assert build_fabric([claims, listed]) == build_fabric([*claims, listed])
@@ -179,7 +166,6 @@ def test_it_leaves_sweeps_beside_other_claims_to_the_general_way() -> None:
 def test_it_separates_and_reports_hosts_that_share_a_name() -> None:
     text = SWEEP.replace("node-0002 mlx5_0", "node-0001 mlx5_0")
     fabric = same(text.encode())
-    assert fabric is not None
     kinds = {finding.kind for finding in fabric.findings}
     assert kinds == {FindingKind.DUPLICATE_NAME, FindingKind.UNRESOLVED_HOST}
 
