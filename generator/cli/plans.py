@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -47,6 +48,7 @@ from generator.store.base import NO_VOLCANO, StoredHyperNodes, StoredRecord
 from generator.store.fabric_store import FabricStore, open_folder
 from generator.store.folder_lock import FolderLock
 from generator.store.object_folders import read_hypernodes
+from generator.store.object_store import Fence
 from runtime.clock import utc_now
 from runtime.signals import noting_interruption
 from topology.model.errors import (
@@ -85,9 +87,19 @@ def open_plan_store(store: Path | None, cluster: ClusterAccess | None) -> Iterat
 
 @contextmanager
 def open_publisher(
-    store: Path | None, cluster: ClusterAccess | None, *, namespace: str
+    store: Path | None,
+    cluster: ClusterAccess | None,
+    *,
+    namespace: str,
+    fence: Fence = lambda: inf,
 ) -> Iterator[Publisher]:
     """Yield what writes the outputs other than HyperNodes to the folder or the cluster.
+
+    Args:
+        store: the folder.
+        cluster: None: the folder.
+        namespace: of the objects that have one.
+        fence: of the writes to the cluster.
 
     Raises:
         ConfigError: there are no credentials for the cluster.
@@ -98,7 +110,7 @@ def open_publisher(
     from generator.reconcile.cluster_outputs import ClusterPublisher
     from generator.store.cluster_store import open_objects
 
-    with open_objects(cluster, os.environ, on_change=lambda: None) as objects:
+    with open_objects(cluster, os.environ, fence=fence, on_change=lambda: None) as objects:
         yield ClusterPublisher(objects, namespace=namespace, clock=time.monotonic)
 
 
@@ -360,9 +372,28 @@ def publish(publisher: Publisher, request: PublishRequest) -> OutputsOutcome:
     return outcome
 
 
-def are_good(outcome: OutputsOutcome) -> bool:
-    """Return whether all outputs are as they should be after a write."""
+def write_outputs(
+    request: PublishRequest | None,
+    store: Path | None,
+    cluster: ClusterAccess | None,
+    *,
+    namespace: str,
+    fence: Fence,
+) -> bool:
+    """Write the other outputs, if it is known which are wanted; return whether all are good."""
+    if request is None:
+        return True
+    with open_publisher(store, cluster, namespace=namespace, fence=fence) as publisher:
+        outcome = publish(publisher, request._replace(is_writing=True))
     return all(row.state in _GOOD_STATES for row in outcome.rows)
+
+
+def hold_writes(
+    decision: Decision, request: PublishRequest | None, store: FabricStore, namespace: str
+) -> AbstractContextManager[Fence]:
+    """Return a context in which no server writes; without effect if nothing may be written."""
+    is_writing = decision.is_writing or not (request is None or request.is_empty)
+    return store.hold_writes(namespace) if is_writing else nullcontext(lambda: inf)
 
 
 def build_plan_table(actions: Sequence[Action]) -> Table:
@@ -395,17 +426,15 @@ def write_plan(
     output: str,
     *,
     observed: ObservedHyperNodes,
-    namespace: str,
     target: DecisionStore | None = None,
 ) -> WriteOutcome:
-    """Carry out a decision while no server writes, and print the actions that are done.
+    """Carry out a decision, and print the actions that are done; call it within `hold_writes`.
 
     Args:
-        decision: what to do; if it writes nothing, a server may run.
-        store: whose servers do not write meanwhile.
+        decision: what to do.
+        store: what the decision follows from.
         output: the format of the done actions.
         observed: what the decision follows from; nothing is written if it has changed.
-        namespace: of the servers.
         target: where it is written; None: the store.
     """
     num_done, total = 0, len(decision.plan)
@@ -413,11 +442,7 @@ def write_plan(
     def describe() -> str:
         return f"{num_done} of {show_count(total, 'action')} done; the next run continues"
 
-    with (
-        store.hold_writes(namespace) if decision.is_writing else nullcontext(),
-        open_progress("writing HyperNodes") as progress,
-        noting_interruption(describe),
-    ):
+    with open_progress("writing HyperNodes") as progress, noting_interruption(describe):
 
         def count_action(_: Action) -> None:
             nonlocal num_done

@@ -41,6 +41,11 @@ class PublishRequest(NamedTuple):
     takeover: Takeover = Takeover()
     """The labels of other writers that become Toponaut's."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no output, and none to remove."""
+        return not (self.outputs or self.removed)
+
 
 def build_request(
     tree: TopologyTree | None,

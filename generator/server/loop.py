@@ -349,7 +349,7 @@ class ReconcileLoop:
         publisher = self._config.publisher
         if request is None:
             return None
-        if publisher is None or not (request.outputs or request.removed):
+        if publisher is None or request.is_empty:
             return OutputsOutcome()
         return publisher.update(request)
 

@@ -339,7 +339,7 @@ class ClusterStore:
         return existed
 
     @contextmanager
-    def hold_writes(self, namespace: str) -> Iterator[None]:
+    def hold_writes(self, namespace: str) -> Iterator[Fence]:
         """Hold the lease of the leader, so that no server of this namespace writes.
 
         Raises:
@@ -347,7 +347,7 @@ class ClusterStore:
             KubeError: the server does not answer.
         """
         with hold_lease(self._transport, namespace, on_note=self._on_note) as self._fence:
-            yield
+            yield self._fence
 
     def _record(self, kind: Kind[Any], answer: Document) -> None:
         """Keep the answer to a write as the state of the object."""
@@ -437,6 +437,7 @@ def open_objects(
     access: ClusterAccess,
     environ: Mapping[str, str],
     *,
+    fence: Fence = never_fenced,
     on_change: Callable[[], None] | None = None,
     on_note: Callable[[str], None] = lambda _: None,
 ) -> Iterator[ClusterStore]:
@@ -445,6 +446,7 @@ def open_objects(
     Args:
         access: to the cluster.
         environ: the environment.
+        fence: as of `ClusterStore`.
         on_change: as of `ClusterStore`.
         on_note: receives lines for the person who waits for the lease.
 
@@ -455,7 +457,9 @@ def open_objects(
     pace = WaitContext(Stop(), monotonic, random.SystemRandom().uniform)
     with (
         closing(KubeTransport(load)) as transport,
-        ClusterStore(transport, pace=pace, on_change=on_change, on_note=on_note) as objects,
+        ClusterStore(
+            transport, pace=pace, fence=fence, on_change=on_change, on_note=on_note
+        ) as objects,
     ):
         yield objects
 

@@ -35,6 +35,7 @@ from generator.store.folder_store import FolderStore
 from generator.store.kinds import FABRICS, HYPERNODES, PODS, RECORDS, REPORTS
 from generator.store.object_store import (
     Document,
+    Fence,
     ForeignObject,
     ObjectStore,
     StoreConflict,
@@ -100,8 +101,8 @@ class FabricStore:
         """Why some objects may not be current at the moment; already logged."""
         return self.objects.problems
 
-    def hold_writes(self, namespace: str) -> AbstractContextManager[None]:
-        """Return a context in which no server of this namespace writes.
+    def hold_writes(self, namespace: str) -> AbstractContextManager[Fence]:
+        """Return a context in which no server of this namespace writes, and the fence of writes.
 
         Raises:
             TopologyError: another program writes; the message names it.

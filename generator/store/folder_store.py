@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from hashlib import blake2b
+from math import inf
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final, NamedTuple, TypeVar
@@ -38,6 +39,7 @@ from generator.store.object_files import (
 )
 from generator.store.object_store import (
     Document,
+    Fence,
     KindProgress,
     StoreConflict,
     StoreFenced,
@@ -241,10 +243,10 @@ class FolderStore:
                 self._listings[kind] = known[0], known[1].without_object(seen.name)
             return existed
 
-    def hold_writes(self, namespace: str) -> AbstractContextManager[None]:
+    def hold_writes(self, namespace: str) -> AbstractContextManager[Fence]:
         """Return a context without effect: the caller holds the `FolderLock` all the time."""
         del namespace
-        return nullcontext()
+        return nullcontext(lambda: inf)
 
     @contextmanager
     def _lock_writes(self) -> Iterator[None]:

@@ -6,7 +6,7 @@ and the next read returns what was written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -17,6 +17,10 @@ from topology.model.errors import StoreError, WriteError
 
 Value = TypeVar("Value")
 Document = Mapping[str, Any]
+
+
+Fence = Callable[[], float]
+"""Returns for how many seconds writes may still be sent."""
 
 
 class KindProgress(NamedTuple):
@@ -153,8 +157,8 @@ class ObjectStore(Protocol):
         """
         ...
 
-    def hold_writes(self, namespace: str) -> AbstractContextManager[None]:
-        """Return a context in which no server of this namespace writes.
+    def hold_writes(self, namespace: str) -> AbstractContextManager[Fence]:
+        """Return a context in which no server of this namespace writes, and the fence of writes.
 
         Raises:
             TopologyError: another program writes; the message names it.

@@ -15,6 +15,7 @@ from generator.objects.tree_record import RECORD_NAME
 from generator.outputs.hypernode import OWN_LABELS, HyperNode, Member, MemberType
 from generator.store.cluster_store import ClusterStore
 from generator.store.fabric_store import FabricStore
+from generator.store.object_store import Fence
 from runtime.retry import WaitContext
 from tests.generator.scenes import PAIRS, Scene
 from tests.kube.conftest import connecting
@@ -32,6 +33,7 @@ MORE = HyperNode(
     "command-leaf", 1, "leaf", (*LEAF.members, Member(MemberType.NODE, "n2")), OWN_LABELS
 )
 Open = Callable[[], FabricStore]
+OpenFenced = Callable[[Fence], FabricStore]
 
 
 @pytest.fixture
@@ -53,6 +55,19 @@ def open_store(volcano: ApiServer, notes: list[str]) -> Iterator[Open]:
         yield opened
     volcano.request("DELETE", HYPERNODES.path(LEAF.name))
     volcano.request("DELETE", RECORDS.path(RECORD_NAME))
+
+
+@pytest.fixture
+def open_fenced(volcano: ApiServer) -> Iterator[OpenFenced]:
+    """Opens stores that write for as long as a fence says."""
+    with ExitStack() as stack:
+
+        def opened(fence: Fence) -> FabricStore:
+            transport: KubeTransport = stack.enter_context(connecting(volcano))
+            pace = WaitContext(HastyStop(), monotonic, JITTER)
+            return FabricStore(ClusterStore(transport, pace=pace, fence=fence))
+
+        yield opened
 
 
 def members(api: ApiServer) -> int:
@@ -93,6 +108,16 @@ def test_it_writes_nothing_after_the_lease_is_lost(
         wait_until(is_written, deadline_s=30, what="no write is sent")
     lease = volcano.expect("GET", LEASES.path(LEASE_NAME, namespace=namespace))
     assert lease["spec"]["holderIdentity"] == "somebody", "only a held lease is released"
+
+
+def test_another_store_of_the_command_writes_within_the_same_lease(
+    open_store: Open, open_fenced: OpenFenced, namespace: str
+) -> None:
+    with open_store().hold_writes(namespace) as fence:
+        outputs = open_fenced(fence)
+        assert outputs.put(LEAF)
+    with pytest.raises(KubeFenced):
+        outputs.put(MORE)
 
 
 @pytest.mark.long

@@ -109,33 +109,24 @@ def command(
         decision = decide(plan.state)
         if labels:  # the approval covers the labels too, so it is no approval of the plan alone
             decision = decision._replace(approval=plan.verdict.hash)
-        result = plans.write_plan(
-            decision,
-            opened,
-            output,
-            observed=observed,
-            namespace=namespace,
-            target=_TakeOverWriter(opened, adopted.hypernodes),
-        ).applied
-    if result.error is not None:
-        pending = show_count(len(result.pending), "action")
-        left = "no label was taken over" if labels else f"{pending} not done"
-        click.echo(f"error: {result.error}; {left}", err=True)
-        exit_with_problems(plan.problems, ExitCode.INTERNAL)
-    is_good = adopted.request is None or _write_labels(adopted.request, cluster, namespace)
+        with plans.hold_writes(decision, adopted.request, opened, namespace) as fence:
+            writer = _TakeOverWriter(opened, adopted.hypernodes)
+            result = plans.write_plan(
+                decision, opened, output, observed=observed, target=writer
+            ).applied
+            if result.error is not None:
+                pending = show_count(len(result.pending), "action")
+                left = "no label was taken over" if labels else f"{pending} not done"
+                click.echo(f"error: {result.error}; {left}", err=True)
+                exit_with_problems(plan.problems, ExitCode.INTERNAL)
+            is_good = plans.write_outputs(
+                adopted.request, None, cluster, namespace=namespace, fence=fence
+            )
     exit_with_problems(plan.problems, None if is_good else ExitCode.INTERNAL)
 
 
 def _print_nothing(what: str, output: str) -> None:
     print_document([], output, text=lambda: f"there is no {what} of others to take over")
-
-
-def _write_labels(request: PublishRequest, cluster: ClusterAccess | None, namespace: str) -> bool:
-    """Write the outputs with the labels that are taken over; return whether all are good."""
-    from generator.cli import plans
-
-    with plans.open_publisher(None, cluster, namespace=namespace) as publisher:
-        return plans.are_good(plans.publish(publisher, request._replace(is_writing=True)))
 
 
 class _AdoptionPlan(NamedTuple):

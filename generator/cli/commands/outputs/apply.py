@@ -36,7 +36,8 @@ def command(
     next run continues. A plan that exceeds the change budget is held: nothing is written, and the
     exit code is 5, until you approve its hash here or with `toponaut approve`. While the Fabric
     object pauses writing, nothing is written either. While `toponaut serve` runs on a folder or a
-    cluster, it alone writes there: then a plan that is not empty is refused.
+    cluster, it alone writes there: then a plan that is not empty is refused, and so is one with
+    other outputs than HyperNodes.
     """
     from generator.cli import plans
     from generator.cli.observation import parse_sources
@@ -60,14 +61,12 @@ def command(
                 )
             exit_with_problems(plan.problems, ExitCode.CHECK_FAILED)
         plans.drop_approval(decision.without_plan()._replace(record=None), opened, namespace)
-        outcome = plans.write_plan(decision, opened, output, observed=observed, namespace=namespace)
-    if outcome.applied.error is not None:
-        pending = show_count(len(outcome.applied.pending), "action")
-        click.echo(f"error: {outcome.applied.error}; {pending} not done", err=True)
-        exit_with_problems(plan.problems, ExitCode.INTERNAL)
-    is_good = True
-    if plan.outputs is not None and plan.state.is_writing:
-        request = plan.outputs._replace(is_writing=True)
-        with plans.open_publisher(store, cluster, namespace=namespace) as publisher:
-            is_good = plans.are_good(plans.publish(publisher, request))
+        request = plan.outputs if plan.state.is_writing else None
+        with plans.hold_writes(decision, request, opened, namespace) as fence:
+            result = plans.write_plan(decision, opened, output, observed=observed).applied
+            if result.error is not None:
+                pending = show_count(len(result.pending), "action")
+                click.echo(f"error: {result.error}; {pending} not done", err=True)
+                exit_with_problems(plan.problems, ExitCode.INTERNAL)
+            is_good = plans.write_outputs(request, store, cluster, namespace=namespace, fence=fence)
     exit_with_problems(plan.problems, None if is_good else ExitCode.INTERNAL)

@@ -8,8 +8,13 @@ import pytest
 
 from generator.cli.exit_codes import ExitCode
 from generator.objects.fabric import parse_fabric_document
+from generator.reconcile.folder_outputs import FolderPublisher
+from generator.reconcile.outcome import OutputsOutcome
+from generator.reconcile.outputs import PublishRequest
+from generator.store.folder_lock import FolderLock
 from tests.generator.folders import StoreFolder
 from tests.generator.scenes import PAIRS, Scene, run
+from topology.model.errors import ConfigError
 from topology.reports.fabric_status import fabric_head
 
 LABELS = {"type": "labels"}
@@ -46,6 +51,24 @@ def test_apply_writes_every_output_and_plan_says_so(store: Path) -> None:
     want(store, {"type": "hypernode"}, LABELS)
     assert run("apply", "--store", store).code == ExitCode.OK
     assert files(store) == ["labels/labels.yaml"]
+
+
+def test_no_server_starts_on_a_folder_while_apply_writes_its_outputs(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    want(store, {"type": "hypernode"}, LABELS)
+    update, refused = FolderPublisher.update, list[str]()
+
+    def update_beside_a_server(self: FolderPublisher, request: PublishRequest) -> OutputsOutcome:
+        with pytest.raises(ConfigError) as error:
+            FolderLock(store)
+        refused.append(str(error.value))
+        return update(self, request)
+
+    monkeypatch.setattr(FolderPublisher, "update", update_beside_a_server)
+    assert run("apply", "--store", store).code == ExitCode.OK
+    assert refused
+    FolderLock(store).release()
 
 
 def test_apply_without_hypernodes_records_the_decision_alone(store: Path) -> None:
