@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import yaml
 
@@ -65,7 +65,6 @@ POLICIES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 """Per role the ends of the names of the policies that limit whoever has it."""
-_POLICIES: Final = "Policies"
 _MAX_ACCOUNTS: Final = 4
 _MISSING: Final = "is missing"
 _LOOK: Final = "kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings -o yaml"
@@ -95,56 +94,79 @@ _OLD_REPORTS: Final = timedelta(hours=8)
 _MAX_SKEW: Final = timedelta(minutes=1)
 _PLUGIN: Final = "network-topology-aware"
 _INSTALL: Final = "install or upgrade the chart: see docs/install.md"
+_DESCRIBE_FABRIC: Final = "kubectl describe fabric default"
+_SYNCHRONIZE: Final = "synchronize the clocks (chronyc tracking)"
+
+
+class _Cluster(NamedTuple):
+    """What the checks of one run share."""
+
+    facts: ClusterFacts
+    outputs: frozenset[str]
+    """The types of outputs in the Fabric object."""
+    now: datetime
+    """With a time zone."""
+    namespace: str
+    """Of Toponaut."""
 
 
 def check_cluster(facts: ClusterFacts, *, now: datetime, namespace: str) -> list[Check]:
     """Return the checks in the order in which a person would mend them.
+
+    A fact that cannot be read is one check, whatever depends on it.
 
     Args:
         facts: of the cluster.
         now: with a time zone.
         namespace: of Toponaut.
     """
-    outputs = list_outputs(facts.fabric)
-    return [
-        _check_version(facts.version),
-        *_check_own_crds(facts.crds),
-        *_check_fabric(facts.fabric),
-        _check_generator(facts.lease, now=now, namespace=namespace),
-        *_check_rights(facts.refused_rights),
-        *_check_policies(facts),
-        *_check_certificate(facts.certificate, now=now, namespace=namespace),
-        *_check_agent_pods(facts.agent_sets, namespace=namespace),
-        *_check_reports(facts, now=now, namespace=namespace),
-        *_check_collectors(facts.reports, namespace=namespace),
-        *_check_sweepers(facts.fabric, facts.reports),
-        *_check_outputs(facts.crds, outputs),
-        *_check_volcano(facts, outputs),
-    ]
+    cluster = _Cluster(facts, list_outputs(facts.fabric), now, namespace)
+    checks: list[Check] = []
+    reported: set[str] = set()
+    for subject, names, judge in _CHECKS:
+        problems = {name: found for name in names if (found := getattr(facts, name).problem)}
+        if not problems:
+            rows = judge(getattr(facts, names[0]).value, cluster)
+            checks += [row._replace(subject=row.subject or subject) for row in rows]
+        elif reported.isdisjoint(problems):
+            checks.append(_unknown(next(iter(problems.values())))._replace(subject=subject))
+        reported.update(problems)
+    return checks
 
 
-def _unknown(subject: str, fact: Fact) -> Check:
-    return Check(subject, Outcome.UNKNOWN, f"cannot be read: {show(fact.problem, 400)}")
+def _ok(message: str) -> Check:
+    return Check("", Outcome.OK, message)
 
 
-def _check_version(fact: Fact) -> Check:
-    subject = "Kubernetes"
-    if not isinstance(fact.value, Mapping):
-        return _unknown(subject, fact)
-    text = show(str(fact.value.get("gitVersion", "")))
-    minor = "".join(char for char in str(fact.value.get("minor", "")) if char.isdigit())
+def _warning(message: str, fix: str) -> Check:
+    return Check("", Outcome.WARNING, message, fix)
+
+
+def _error(message: str, fix: str) -> Check:
+    return Check("", Outcome.ERROR, message, fix)
+
+
+def _unknown(problem: str = "missing") -> Check:
+    return Check("", Outcome.UNKNOWN, f"cannot be read: {show(problem, 400)}")
+
+
+def _check_version(value: Any, _: _Cluster) -> Iterator[Check]:  # noqa: ANN401 - decoded JSON
+    if not isinstance(value, Mapping):
+        yield _unknown()
+        return
+    text = show(str(value.get("gitVersion", "")))
+    minor = "".join(char for char in str(value.get("minor", "")) if char.isdigit())
     if minor and int(minor) < _MIN_MINOR:
         message = f"{text}; admission policies, which limit what agents write, need 1.{_MIN_MINOR}"
-        return Check(subject, Outcome.WARNING, message, "upgrade the cluster")
-    return Check(subject, Outcome.OK, text)
+        yield _warning(message, "upgrade the cluster")
+    else:
+        yield _ok(text)
 
 
-def _check_own_crds(fact: Fact) -> Iterator[Check]:
-    subject = "Toponaut's kinds"
-    if fact.value is None:
-        yield _unknown(subject, fact)
+def _check_own_crds(crds: Mapping[str, CrdFact] | None, _: _Cluster) -> Iterator[Check]:
+    if crds is None:
+        yield _unknown()
         return
-    crds: Mapping[str, CrdFact] = fact.value
     versions = {kind.crd_name: kind.version for kind in _OWN_KINDS}
     shown_versions = ", ".join(sorted(set(versions.values())))
     missing = [name for name in versions if name not in crds]
@@ -154,198 +176,182 @@ def _check_own_crds(fact: Fact) -> Iterator[Check]:
         if name in crds and not (crds[name].is_established and version in crds[name].served)
     ]
     if missing:
-        yield Check(subject, Outcome.ERROR, f"missing: {', '.join(missing)}", _INSTALL)
+        yield _error(f"missing: {', '.join(missing)}", _INSTALL)
     if unusable:
         message = f"not established, or {shown_versions} is not served: {', '.join(unusable)}"
-        yield Check(subject, Outcome.ERROR, message, f"kubectl describe crd {unusable[0]}")
+        yield _error(message, f"kubectl describe crd {unusable[0]}")
     if not missing and not unusable:
-        yield Check(subject, Outcome.OK, f"{len(versions)} kinds, {shown_versions}")
+        yield _ok(f"{len(versions)} kinds, {shown_versions}")
 
 
-def _check_fabric(fact: Fact) -> Iterator[Check]:
-    subject = "Fabric object"
-    if fact.problem:
-        yield _unknown(subject, fact)
+def _check_fabric(fabric: object, _: _Cluster) -> Iterator[Check]:
+    if fabric is None:
+        yield _warning("there is none, so the defaults apply", _INSTALL)
         return
-    if fact.value is None:
-        yield Check(subject, Outcome.WARNING, "there is none, so the defaults apply", _INSTALL)
-        return
-    status = as_mapping(as_mapping(fact.value).get("status"))
+    status = as_mapping(as_mapping(fabric).get("status"))
     conditions = [as_mapping(row) for row in as_rows(status.get("conditions"))]
-    for row in conditions:
-        wanted = _GOOD.get(str(row.get("type")), "True")
-        if row.get("status") == wanted:
-            continue
-        outcome = Outcome.ERROR if row.get("type") == ConditionType.READY else Outcome.WARNING
-        message = f"{row.get('type')} is {row.get('status')}: {row.get('message', '')}"
-        fix = "toponaut plan --kube, then toponaut approve HASH --kube"
-        is_held = row.get("type") == ConditionType.CHANGE_BLOCKED
-        yield Check(
-            subject,
-            outcome,
-            show(message, 600),
-            fix if is_held else "kubectl describe fabric default",
-        )
+    bad = [
+        row for row in conditions if row.get("status") != _GOOD.get(str(row.get("type")), "True")
+    ]
+    for row in bad:
+        message = show(f"{row.get('type')} is {row.get('status')}: {row.get('message', '')}", 600)
+        if row.get("type") == ConditionType.CHANGE_BLOCKED:
+            yield _warning(message, "toponaut plan --kube, then toponaut approve HASH --kube")
+        elif row.get("type") == ConditionType.READY:
+            yield _error(message, _DESCRIBE_FABRIC)
+        else:
+            yield _warning(message, _DESCRIBE_FABRIC)
     if not conditions:
         message = "it has no status: no generator has written one yet"
-        yield Check(subject, Outcome.WARNING, message, "see the line of the generator")
-    elif all(row.get("status") == _GOOD.get(str(row.get("type")), "True") for row in conditions):
-        yield Check(subject, Outcome.OK, "Ready")
+        yield _warning(message, "see the line of the generator")
+    elif not bad:
+        yield _ok("Ready")
 
 
-def _check_generator(fact: Fact, *, now: datetime, namespace: str) -> Check:
-    subject = "Generator"
-    look = f"kubectl -n {namespace} get pods,leases"
-    if fact.problem:
-        return _unknown(subject, fact)
-    if fact.value is None:
-        message = f"no generator has run: namespace {show(namespace)} has no Lease of it"
-        return Check(subject, Outcome.ERROR, message, f"{look}; --namespace names another one")
-    spec = as_mapping(as_mapping(fact.value).get("spec"))
+def _check_generator(lease: object, cluster: _Cluster) -> Iterator[Check]:
+    look = f"kubectl -n {cluster.namespace} get pods,leases"
+    if lease is None:
+        message = f"no generator has run: namespace {show(cluster.namespace)} has no Lease of it"
+        yield _error(message, f"{look}; --namespace names another one")
+        return
+    spec = as_mapping(as_mapping(lease).get("spec"))
     holder, renewed = str(spec.get("holderIdentity") or ""), _parse_time(spec.get("renewTime"))
     duration_s = spec.get("leaseDurationSeconds")
     if not holder or renewed is None or not isinstance(duration_s, int):
-        return Check(subject, Outcome.ERROR, "no replica leads", look)
-    age = now - renewed
+        yield _error("no replica leads", look)
+        return
+    age = cluster.now - renewed
     if age > timedelta(seconds=duration_s + _LEASE_SPARE_S):
-        message = f"{holder} led last, {_show_age(age)} ago, and nobody leads now"
-        return Check(subject, Outcome.ERROR, show(message), look)
-    if age < -_MAX_SKEW:
+        yield _error(show(f"{holder} led last, {_show_age(age)} ago, and nobody leads now"), look)
+    elif age < -_MAX_SKEW:
         message = f"its Lease was renewed {_show_age(-age)} ahead of this machine's clock"
-        return Check(subject, Outcome.WARNING, message, "synchronize the clocks (chronyc tracking)")
-    return Check(subject, Outcome.OK, f"{show(holder)} leads")
+        yield _warning(message, _SYNCHRONIZE)
+    else:
+        yield _ok(f"{show(holder)} leads")
 
 
-def _check_reports(facts: ClusterFacts, *, now: datetime, namespace: str) -> Iterator[Check]:
-    subject = "Agents"
-    look = f"kubectl -n {namespace} get pods -o wide; on a node: toponaut-agent doctor"
-    if facts.reports.value is None:
-        yield _unknown(subject, facts.reports._replace(problem=facts.reports.problem or "missing"))
+def _check_reports(reports: Sequence[ReportFact] | None, cluster: _Cluster) -> Iterator[Check]:
+    look = f"kubectl -n {cluster.namespace} get pods -o wide; on a node: toponaut-agent doctor"
+    if reports is None:
+        yield _unknown()
         return
-    reports: Sequence[ReportFact] = facts.reports.value
-    by_name = {row.name: row for row in reports}
     if not reports:
-        yield Check(subject, Outcome.ERROR, "no agent has written a report", look)
+        yield _error("no agent has written a report", look)
         return
-    nodes: Sequence[str] = facts.nodes.value or ()
+    by_name, now = {row.name: row for row in reports}, cluster.now
+    nodes: Sequence[str] = cluster.facts.nodes.value or ()
     silent = [node for node in nodes if node not in by_name]
     times = {row.name: _parse_time(row.observed_at) for row in reports if row.name in set(nodes)}
     old = [name for name, time in times.items() if time is None or now - time > _OLD_REPORTS]
     ahead = [name for name, time in times.items() if time is not None and time - now > _MAX_SKEW]
     count = f"{len(nodes) - len(silent)} of {show_count(len(nodes), 'node')} have a report"
-    if facts.nodes.value is None:
-        yield Check(subject, Outcome.OK, f"{show_count(len(reports), 'report')}")
+    if cluster.facts.nodes.value is None:
+        yield _ok(show_count(len(reports), "report"))
     elif silent:
-        yield Check(subject, Outcome.WARNING, f"{count}; not {list_nodes(silent, '')}", look)
+        yield _warning(f"{count}; not {list_nodes(silent, '')}", look)
     else:
-        yield Check(subject, Outcome.OK, count)
+        yield _ok(count)
     if old:
         age = _show_age(_OLD_REPORTS)
         message = f"reports without a time, or of more than {age} ago: {list_nodes(old, '')}"
-        yield Check(subject, Outcome.WARNING, message, look)
+        yield _warning(message, look)
     if ahead:
         message = f"reports dated ahead of this machine's clock: {list_nodes(ahead, '')}"
-        fix = "synchronize the clocks (chronyc tracking)"
-        yield Check(subject, Outcome.WARNING, message, fix)
+        yield _warning(message, _SYNCHRONIZE)
 
 
-def _check_collectors(fact: Fact, *, namespace: str) -> Iterator[Check]:
+def _check_collectors(reports: Sequence[ReportFact] | None, cluster: _Cluster) -> Iterator[Check]:
     """Yield the collectors that fail, each with its nodes and the message of one of them."""
-    subject = "Collectors"
-    reports: Sequence[ReportFact] = fact.value or ()
     messages: dict[str, dict[str, str]] = {}
-    for report in reports:
+    for report in reports or ():
         for name, message in report.failures:
             messages.setdefault(name, {})[report.name] = message
-    fix = f"on a node: toponaut-agent doctor, or: kubectl -n {namespace} logs POD"
+    fix = f"on a node: toponaut-agent doctor, or: kubectl -n {cluster.namespace} logs POD"
     for name, by_node in sorted(messages.items()):
         node, message = next(iter(by_node.items()))
         where = f"{show_count(len(by_node), 'report')} ({list_nodes(list(by_node), '')})"
-        text = f"{show(name)} fails in {where}; {show(node)}: {show(message, 300)}"
-        yield Check(subject, Outcome.WARNING, text, fix)
+        yield _warning(f"{show(name)} fails in {where}; {show(node)}: {show(message, 300)}", fix)
     if reports and not messages:
-        yield Check(subject, Outcome.OK, "none fails")
+        yield _ok("none fails")
 
 
-def _check_sweepers(fact: Fact, reports: Fact) -> Iterator[Check]:
-    subject = "InfiniBand sweeps"
-    if fact.value is None:
+def _check_sweepers(fabric: object, cluster: _Cluster) -> Iterator[Check]:
+    if fabric is None:
         return
-    status = as_mapping(as_mapping(fact.value).get("status"))
+    status = as_mapping(as_mapping(fabric).get("status"))
     rows = [as_mapping(row) for row in as_rows(status.get("sweepers"))]
-    hosts = [report.name for report in reports.value or () if report.num_infiniband]
-    if not rows and hosts:
+    reports: Sequence[ReportFact] = cluster.facts.reports.value or ()
+    hosts = [report.name for report in reports if report.num_infiniband]
+    if rows:
+        subnets = {str(row.get("subnet")) for row in rows}
+        nodes = ", ".join(sorted({show(str(row.get("node"))) for row in rows}))
+        yield _ok(f"{show_count(len(subnets), 'subnet')}: {nodes}")
+    elif hosts:
         message = f"no node sweeps, although hosts report InfiniBand ports: {list_nodes(hosts, '')}"
         fix = "label at least two nodes of each subnet as sweepers: see docs/install.md"
-        yield Check(subject, Outcome.WARNING, message, fix)
-        return
-    if not rows:
-        yield Check(subject, Outcome.OK, "no node sweeps: no host reports an InfiniBand subnet")
-        return
-    subnets = {str(row.get("subnet")) for row in rows}
-    nodes = ", ".join(sorted({show(str(row.get("node"))) for row in rows}))
-    yield Check(subject, Outcome.OK, f"{show_count(len(subnets), 'subnet')}: {nodes}")
+        yield _warning(message, fix)
+    else:
+        yield _ok("no node sweeps: no host reports an InfiniBand subnet")
 
 
-def _check_outputs(crds: Fact, outputs: frozenset[str]) -> Iterator[Check]:
-    if crds.value is None:
+def _check_outputs(crds: Mapping[str, CrdFact] | None, cluster: _Cluster) -> Iterator[Check]:
+    if crds is None:
         return
     for output, (system, kind) in _OUTPUT_KINDS.items():
-        crd = kind.crd_name
-        is_installed = crd in crds.value
-        if output in outputs and not is_installed:
-            message = f"spec.outputs has {output}, but the cluster has no {crd}"
+        is_wanted, is_installed = output in cluster.outputs, kind.crd_name in crds
+        if is_wanted and not is_installed:
+            message = f"spec.outputs has {output}, but the cluster has no {kind.crd_name}"
             fix = f"install {system}, or remove {output} from spec.outputs of the Fabric object"
-            yield Check(system, Outcome.ERROR, message, fix)
-        elif output in outputs:
-            yield Check(system, Outcome.OK, f"installed, and spec.outputs has {output}")
+            yield _error(message, fix)._replace(subject=system)
+        elif is_wanted:
+            yield _ok(f"installed, and spec.outputs has {output}")._replace(subject=system)
         elif is_installed:
             message = f"installed, but gets nothing from Toponaut: spec.outputs has no {output}"
             fix = f"add `type: {output}` to spec.outputs: see docs/consumers.md"
-            yield Check(system, Outcome.WARNING, message, fix)
+            yield _warning(message, fix)._replace(subject=system)
 
 
-def _check_volcano(facts: ClusterFacts, outputs: frozenset[str]) -> Iterator[Check]:
-    """Yield whether Volcano's scheduler reads HyperNodes, and no other program writes them."""
-    has_kind = facts.crds.value and HYPERNODES.crd_name in facts.crds.value
-    if not has_kind or OutputType.HYPERNODE not in outputs:
+def _check_scheduler(crds: Mapping[str, CrdFact] | None, cluster: _Cluster) -> Iterator[Check]:
+    """Yield whether Volcano's scheduler reads HyperNodes."""
+    if not _uses_volcano(crds, cluster):
         return
-    subject = "Volcano's scheduler"
-    if facts.scheduler_config.value is None:
-        yield _unknown(subject, _or_missing(facts.scheduler_config, "its ConfigMap is not there"))
-    elif _PLUGIN in _data_of(facts.scheduler_config):
-        yield Check(subject, Outcome.OK, f"uses the plugin {_PLUGIN}")
+    config = cluster.facts.scheduler_config
+    if config.value is None:
+        yield _unknown(config.problem or "its ConfigMap is not there")
+    elif any(_PLUGIN in str(text) for text in _data_of(config)):
+        yield _ok(f"uses the plugin {_PLUGIN}")
     else:
         message = f"does not use the plugin {_PLUGIN}, so HyperNodes have no effect"
-        fix = "add it to the tiers in the ConfigMap volcano-scheduler-configmap"
-        yield Check(subject, Outcome.ERROR, message, fix)
-    subject = "Volcano's discovery"
-    if facts.controller_config.value is None:
-        yield Check(subject, Outcome.OK, "not configured")
+        yield _error(message, "add it to the tiers in the ConfigMap volcano-scheduler-configmap")
+
+
+def _check_discovery(crds: Mapping[str, CrdFact] | None, cluster: _Cluster) -> Iterator[Check]:
+    """Yield whether Volcano's own discovery writes HyperNodes too."""
+    if not _uses_volcano(crds, cluster):
         return
-    active = _find_active_discovery(facts.controller_config)
+    config = cluster.facts.controller_config
+    active = _find_active_discovery(config)
     if active:
         message = f"is on ({', '.join(map(show, active))}): nodes would be in two trees"
         fix = "set enabled: false in networkTopologyDiscovery of volcano-controller-configmap"
-        yield Check(subject, Outcome.ERROR, message, fix)
+        yield _error(message, fix)
     else:
-        yield Check(subject, Outcome.OK, "is off")
+        yield _ok("not configured" if config.value is None else "is off")
 
 
-def _or_missing(fact: Fact, text: str) -> Fact:
-    return fact if fact.problem else Fact(problem=text)
+def _uses_volcano(crds: Mapping[str, CrdFact] | None, cluster: _Cluster) -> bool:
+    return HYPERNODES.crd_name in (crds or ()) and OutputType.HYPERNODE in cluster.outputs
 
 
-def _data_of(fact: Fact) -> str:
-    return "\n".join(
-        str(value) for value in as_mapping(as_mapping(fact.value).get("data")).values()
-    )
+def _data_of(fact: Fact) -> Iterable[object]:
+    """Return the texts of a ConfigMap."""
+    return as_mapping(as_mapping(fact.value).get("data")).values()
 
 
 def _find_active_discovery(fact: Fact) -> list[str]:
     """Return the sources of Volcano's own discovery that are on; an unreadable file has none."""
     found: list[str] = []
-    for text in as_mapping(as_mapping(fact.value).get("data")).values():
+    for text in _data_of(fact):
         try:
             document = as_mapping(yaml.safe_load(str(text)))
         except yaml.YAMLError:
@@ -369,25 +375,22 @@ def _show_age(age: timedelta) -> str:
     return show_count(seconds, "second")
 
 
-def _check_agent_pods(fact: Fact, *, namespace: str) -> Iterator[Check]:
+def _check_agent_pods(rows: Sequence[AgentSetFact] | None, cluster: _Cluster) -> Iterator[Check]:
     """Yield whether each node that should have an agent has a ready one."""
-    subject = "Agent pods"
-    if fact.value is None:
-        yield _unknown(subject, fact)
+    if rows is None:
+        yield _unknown()
         return
-    rows: Sequence[AgentSetFact] = fact.value
     wanted = {row.name: row.num_wanted for row in rows}
     for row in rows:
         message = f"{show(row.name)}: {row.num_ready} of {show_count(row.num_wanted, 'pod')} ready"
         if row.num_ready < row.num_wanted:
-            fix = f"kubectl -n {namespace} describe daemonset {show(row.name)}"
-            yield Check(subject, Outcome.WARNING, message, fix)
+            fix = f"kubectl -n {cluster.namespace} describe daemonset {show(row.name)}"
+            yield _warning(message, fix)
         elif row.num_wanted or wanted.get(_name_twin(row.name)):
-            yield Check(subject, Outcome.OK, message)
+            yield _ok(message)
         else:
-            message = f"{show(row.name)}: no node is selected"
             fix = "compare the labels of the nodes with the node selectors in the chart's values"
-            yield Check(subject, Outcome.WARNING, message, fix)
+            yield _warning(f"{show(row.name)}: no node is selected", fix)
 
 
 def _name_twin(name: str) -> str:
@@ -396,52 +399,39 @@ def _name_twin(name: str) -> str:
     return name.replace(part, _TWINS[part], 1) if part and _TWINS[part] else ""
 
 
-def _check_rights(fact: Fact) -> Iterator[Check]:
+def _check_rights(rights: RightsFact | None, _: _Cluster) -> Iterator[Check]:
     """Yield whether the generator's account may do what it does; nothing without an account."""
-    subject = "Rights"
-    if fact.problem:
-        yield _unknown(subject, fact)
-    elif fact.value is not None:
-        yield _judge_rights(subject, fact.value)
-
-
-def _judge_rights(subject: str, rights: RightsFact) -> Check:
+    if rights is None:
+        return
     name, refused = show(rights.account.name), rights.refused
     if not refused:
-        return Check(subject, Outcome.OK, f"{name} may do all that it does")
+        yield _ok(f"{name} may do all that it does")
+        return
     shown = list_some(list(dict.fromkeys(map(str, refused))), _MAX_RIGHTS)
     fix = (
         "name the outputs in generator.outputs of the chart, and upgrade it; then: kubectl auth "
         f"can-i {refused[0]} --as {show(rights.account.user)}"
     )
-    return Check(subject, Outcome.ERROR, f"{name} may not: {shown}", fix)
+    yield _error(f"{name} may not: {shown}", fix)
 
 
-def _check_certificate(fact: Fact, *, now: datetime, namespace: str) -> Iterator[Check]:
+def _check_certificate(found: CertificateFact | None, cluster: _Cluster) -> Iterator[Check]:
     """Yield how long the certificate of the placement service is valid; nothing without TLS."""
-    subject = "Certificate"
-    if fact.problem:
-        yield _unknown(subject, fact)
+    if found is None:
         return
-    if fact.value is None:
-        return
-    found: CertificateFact = fact.value
     name = f"Secret {show(found.secret, 253)}"
-    look = f"kubectl -n {namespace} get certificate,secret; see docs/install.md"
+    look = f"kubectl -n {cluster.namespace} get certificate,secret; see docs/install.md"
     if found.expires is None:
-        yield Check(subject, Outcome.ERROR, f"{name} is missing or has no certificate", look)
-        return
-    left = found.expires - now
-    day = f"{found.expires:%Y-%m-%d}"
-    if left <= timedelta():
-        yield Check(subject, Outcome.ERROR, f"{name} expired on {day}", look)
-    elif left < _EXPIRY_NOTICE:
-        yield Check(subject, Outcome.WARNING, f"{name} expires on {day}", look)
+        yield _error(f"{name} is missing or has no certificate", look)
+    elif found.expires <= cluster.now:
+        yield _error(f"{name} expired on {found.expires:%Y-%m-%d}", look)
+    elif found.expires - cluster.now < _EXPIRY_NOTICE:
+        yield _warning(f"{name} expires on {found.expires:%Y-%m-%d}", look)
     else:
-        yield Check(subject, Outcome.OK, f"{name} is valid until {day}")
+        yield _ok(f"{name} is valid until {found.expires:%Y-%m-%d}")
 
 
-def _check_policies(facts: ClusterFacts) -> Iterator[Check]:
+def _check_policies(policies: Sequence[PolicyFact] | None, cluster: _Cluster) -> Iterator[Check]:
     """Yield whether each policy is there, denies, and limits the accounts in use.
 
     A policy that names another account than the one in use refuses nothing, and the API server does
@@ -449,23 +439,20 @@ def _check_policies(facts: ClusterFacts) -> Iterator[Check]:
 
     Yields nothing if the cluster has neither accounts nor policies of Toponaut.
     """
-    for fact in (facts.policies, facts.policy_bindings, facts.role_bindings):
-        if fact.problem:
-            yield _unknown(_POLICIES, fact)
-            return
+    facts = cluster.facts
     accounts = {role: _list_accounts(facts, role) for role in POLICIES}
-    if not facts.policies.value and not any(accounts.values()):
+    if not policies and not any(accounts.values()):
         return
     problems = [row for role in POLICIES for row in _list_problems(facts, role, accounts[role])]
     missing = [name for name, problem in problems if problem == _MISSING]
     if missing:
-        yield Check(_POLICIES, Outcome.ERROR, f"missing: {', '.join(missing)}", _INSTALL)
+        yield _error(f"missing: {', '.join(missing)}", _INSTALL)
     for name, problem in problems:
         if problem not in {"", _MISSING}:
-            yield Check(_POLICIES, Outcome.ERROR, f"{show(name)} {problem}", f"{_LOOK}; {_INSTALL}")
+            yield _error(f"{show(name)} {problem}", f"{_LOOK}; {_INSTALL}")
     if not any(problem for _, problem in problems):
         shown = _show_accounts({row for rows in accounts.values() for row in rows})
-        yield Check(_POLICIES, Outcome.OK, f"{len(problems)} policies limit {shown}")
+        yield _ok(f"{len(problems)} policies limit {shown}")
 
 
 def _list_accounts(facts: ClusterFacts, role: str) -> frozenset[Account]:
@@ -548,3 +535,22 @@ def _selects(reference: Mapping[str, Any], row: RoleBindingFact) -> bool:
 
 def _show_accounts(accounts: frozenset[Account] | set[Account]) -> str:
     return list_some(sorted(map(str, accounts)), _MAX_ACCOUNTS)
+
+
+_CHECKS: Final[Sequence[tuple[str, Sequence[str], Callable[[Any, _Cluster], Iterator[Check]]]]] = (
+    ("Kubernetes", ["version"], _check_version),
+    ("Toponaut's kinds", ["crds"], _check_own_crds),
+    ("Fabric object", ["fabric"], _check_fabric),
+    ("Generator", ["lease"], _check_generator),
+    ("Rights", ["refused_rights"], _check_rights),
+    ("Policies", ["policies", "policy_bindings", "role_bindings"], _check_policies),
+    ("Certificate", ["certificate"], _check_certificate),
+    ("Agent pods", ["agent_sets"], _check_agent_pods),
+    ("Agents", ["reports"], _check_reports),
+    ("Collectors", ["reports"], _check_collectors),
+    ("InfiniBand sweeps", ["fabric"], _check_sweepers),
+    ("Outputs", ["crds"], _check_outputs),
+    ("Volcano's scheduler", ["crds"], _check_scheduler),
+    ("Volcano's discovery", ["crds"], _check_discovery),
+)
+"""Per check its subject, the facts that it depends on, and what judges the first of them."""
