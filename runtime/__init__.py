@@ -13,12 +13,14 @@
     watch            repeats a command, and prints its output again when it has changed
     retry            waits: backoff, cooldown between rounds, allowances of tokens
     values           parsers of option values: numbers, durations and HOST:PORT
+    click_types      types of option values for click: paths, and texts that a parser refuses
     small_files      reads keys, tokens and settings up to a limit
     lazy_names       public names whose modules are loaded when a name is first used
     memory           settings of the interpreter and the C library
     library_settings settings of libraries that read them from the environment
     transition_log   logs problems when they appear and when they are gone
 
-It may import the standard library, apscheduler, prometheus_client and `topology.model.errors`; it
-stays free of click, numpy, grpc and kubernetes, so that the agent stays light.
+It may import the standard library, apscheduler, prometheus_client and `topology.model.errors`, and
+`click_types` imports click; it stays free of numpy, grpc and kubernetes, so that the agent stays
+light.
 """

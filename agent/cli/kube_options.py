@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
-from agent.cli.options import GivenPath
 from agent.publish.kube.credentials import (
     SERVICE_ACCOUNT_DIR,
     ApiCredentials,
@@ -23,6 +22,7 @@ from agent.publish.kube.fabric_reader import FabricReader
 from agent.publish.kube.https_client import HttpsApiClient, OnAnswer
 from agent.publish.kube.report_writer import ReportWriter
 from agent.settings import Option, SweepMode
+from runtime.click_types import GivenPath
 from runtime.clock import Clock
 from runtime.retry import Cooldown, Uniform
 from runtime.values import Address

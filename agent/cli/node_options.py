@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 import click
 
-from agent.cli.options import GivenPath, Values, read_group
+from agent.cli.options import Values, read_group
 from agent.collection import NodeContext
 from agent.collectors.frames import SystemInterfaces
 from agent.node.command import ProcessRunner, command_env
@@ -26,6 +26,7 @@ from agent.settings import (
     check_node_name,
 )
 from agent.sweep_schedule import FabricFile
+from runtime.click_types import GivenPath
 from runtime.clock import SystemClock
 from runtime.logs import start_logging
 from runtime.stop import Stop

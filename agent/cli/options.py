@@ -6,7 +6,6 @@ variable of an option that can be given several times holds its values separated
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeVar, get_args, get_origin, get_ty
 import click
 
 from agent.settings import Option
-from topology.model.errors import ConfigError
+from runtime.click_types import GivenPath, refusing
 
 ENV_PREFIX: Final = "TOPONAUT_AGENT_"
 
@@ -105,25 +104,6 @@ class _Setting(NamedTuple):
         return self.option.type
 
 
-class GivenPath(click.Path):
-    """A path that is not empty: an unset variable of a script must not name the current folder."""
-
-    def __init__(self, *, file_okay: bool = True, dir_okay: bool = True) -> None:
-        """Store what the path may be."""
-        super().__init__(file_okay=file_okay, dir_okay=dir_okay, path_type=Path)
-
-    def convert(
-        self,
-        value: str | os.PathLike[str],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> Path:
-        """Return the path of a text."""
-        if not os.fspath(value):
-            self.fail("the path is empty.", param, ctx)
-        return Path(os.fsdecode(super().convert(value, param, ctx)))
-
-
 def _settings_of(group: type) -> Iterator[_Setting]:
     """Yield the fields that declare an option, with those of nested groups in their place."""
     hints = get_type_hints(group, include_extras=True)
@@ -142,12 +122,6 @@ def _each_by(parse: Callable[[str], object]) -> Callable[[Iterable[str]], object
 
 
 def _parsed_by(parse: Callable[[Any], object]) -> Callback:
-    """Return a callback that parses an option's value, and raises a usage error if it is wrong."""
-
-    def parse_option(_context: click.Context, _parameter: click.Parameter, value: object) -> object:
-        try:
-            return None if value is None else parse(value)
-        except ConfigError as error:
-            raise click.BadParameter(str(error)) from error
-
-    return parse_option
+    """Return a callback that parses an option's value."""
+    refused = refusing(parse)
+    return lambda _context, _parameter, value: None if value is None else refused(value)

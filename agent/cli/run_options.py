@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from agent.cli.options import GivenPath
 from agent.settings import Option, parse_delay, parse_duration, parse_listen
+from runtime.click_types import GivenPath
 from runtime.values import Address
 
 

@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 
 import click
 
-from generator.cli.input_files import read_running_gangs
 from generator.cli.observation import read_observation, read_saved_tree
 from generator.cli.option_types import parse_level_names
 from generator.cli.options import RequestOptions
@@ -23,6 +22,7 @@ from generator.cli.request_input import (
     print_notes,
     print_translation,
 )
+from generator.cli.running_gangs import read_running_gangs
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
 from generator.manifests.fields import Note

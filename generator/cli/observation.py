@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import click
 
 from generator.cli.exit_codes import exit_without_data
+from generator.cli.input_files import read_input
 from generator.cli.options import InputOptions
 from generator.cli.output import open_progress, show_count
 from generator.ingest.inputs import Inputs
@@ -23,7 +24,7 @@ from generator.observe.observation import Observation, observe
 from generator.observe.unmatched_nodes import derive_unlisted_members
 from generator.outputs.hypernode import HyperNode, build_hypernode_tree, resolve_selectors
 from generator.store.file_kinds import FileKind, expect_kind
-from generator.store.local_files import read_inventory, read_whole_file
+from generator.store.local_files import read_inventory
 from generator.store.object_folders import read_hypernodes
 from runtime.clock import utc_now
 from topology.model.claims import expand_claims
@@ -88,10 +89,8 @@ def _parse_label_keys(keys: str | None, topology: Path | None) -> tuple[str, ...
     if keys is not None and topology is not None:
         raise click.UsageError("give only one of --node-labels and --topology")
     if topology is not None:
-        raw = read_whole_file(topology, _MAX_TOPOLOGY_BYTES)
-        if isinstance(raw, ParseError):
-            raise ConfigError(str(raw))
-        levels = parse_topology_levels(raw, source=show(str(topology), 1024))
+        source, raw = read_input(str(topology), _MAX_TOPOLOGY_BYTES)
+        levels = parse_topology_levels(raw, source=source)
         return parse_label_keys(",".join(levels))
     return () if keys is None else parse_label_keys(keys)
 
@@ -309,10 +308,7 @@ def read_tree(file: Path) -> TopologyTree:
     Raises:
         ConfigError: the file holds no tree.
     """
-    source = show(str(file), 1024)
-    raw = read_whole_file(file, MAX_TREE_BYTES)
-    if isinstance(raw, ParseError):
-        raise ConfigError(str(raw))
+    source, raw = read_input(str(file), MAX_TREE_BYTES)
     with expect_kind(file, FileKind.TREE):
         document = parse_document(raw, source=source)
         try:

@@ -18,6 +18,7 @@ import click
 
 from generator.outputs.object_names import is_object_name
 from runtime import values
+from runtime.click_types import GivenPath, refusing
 from topology.model.errors import ConfigError, show
 from topology.reports.observed_time import parse_observed_at
 
@@ -49,37 +50,11 @@ class WholeNumber(click.IntRange):
         ctx: click.Context | None,
     ) -> int:
         """Return the number of a text."""
-        try:
-            return values.parse_whole_number(str(value), *self.bounds)
-        except ConfigError as error:
-            self.fail(str(error), param, ctx)
+        del param, ctx  # click adds them to the error
+        return refusing(values.parse_whole_number)(str(value), *self.bounds)
 
 
-class _NamedPath(click.Path):
-    """A path that is not empty: an unset variable of a script must not name the current folder."""
-
-    def convert(
-        self,
-        value: str | os.PathLike[str],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> Path:
-        """Return the path of a text."""
-        if not os.fspath(value):
-            self.fail("the path is empty.", param, ctx)
-        return self.check(value, param, ctx)
-
-    def check(
-        self,
-        value: str | os.PathLike[str],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> Path:
-        """Return the path if it is usable, by the rules of click."""
-        return Path(os.fsdecode(super().convert(value, param, ctx)))
-
-
-class _InputPath(_NamedPath):
+class _InputPath(GivenPath):
     """A path that exists; any other problem with it is reported as what it is."""
 
     def check(
@@ -110,7 +85,7 @@ class InputFile(_InputPath):
 
     def __init__(self) -> None:
         """Accept no folder."""
-        super().__init__(exists=True, dir_okay=False, path_type=Path)
+        super().__init__(exists=True, dir_okay=False)
 
     def check(
         self,
@@ -128,12 +103,12 @@ class InputFile(_InputPath):
         return super().check(_STDIN_FILE, param, ctx)
 
 
-class OutputFile(_NamedPath):
+class OutputFile(GivenPath):
     """A file to write, in a folder that exists: a long run must not end with a wrong path."""
 
     def __init__(self) -> None:
         """Accept no folder."""
-        super().__init__(dir_okay=False, path_type=Path)
+        super().__init__(dir_okay=False)
 
     def check(
         self,
@@ -148,12 +123,12 @@ class OutputFile(_NamedPath):
         return file
 
 
-class OutputFolder(_NamedPath):
+class OutputFolder(GivenPath):
     """A folder to write; the command creates it."""
 
     def __init__(self) -> None:
         """Accept no file."""
-        super().__init__(file_okay=False, path_type=Path)
+        super().__init__(file_okay=False)
 
 
 class InputFolder(_InputPath):
@@ -161,7 +136,7 @@ class InputFolder(_InputPath):
 
     def __init__(self) -> None:
         """Accept no file."""
-        super().__init__(exists=True, file_okay=False, path_type=Path)
+        super().__init__(exists=True, file_okay=False)
 
 
 def parse_namespace(text: str) -> str:
@@ -218,16 +193,8 @@ def _is_label_text(text: str) -> bool:
     return len(text) <= _MAX_LABEL and _LABEL_TEXT.match(text) is not None
 
 
-def parse_duration(text: str) -> float:
-    """Return the seconds of `500ms`, `30s`, `5m` or `1h`; a number without a unit is refused.
-
-    Raises:
-        click.BadParameter: the text has another form, or means 0.
-    """
-    try:
-        return values.parse_duration(text)
-    except ConfigError as error:
-        raise click.BadParameter(str(error)) from error
+parse_duration: Final = refusing(values.parse_duration)
+"""Returns the seconds of `500ms`, `30s`, `5m` or `1h`; a number without a unit is refused."""
 
 
 def parse_since(text: str) -> datetime:

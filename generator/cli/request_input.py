@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import click
 
 from generator.cli.exit_codes import ExitCode
-from generator.cli.input_files import MAX_REQUEST_BYTES, read_input
+from generator.cli.input_files import MAX_REQUEST_BYTES, read_input, split_documents
 from generator.cli.output import MAX_PROBLEMS_SHOWN
 from generator.manifests.fields import Note
 from generator.manifests.gang_pods.running_pods import walk_leaves
@@ -31,13 +31,13 @@ from generator.manifests.slurm.batch_job import parse_batch_job
 from generator.manifests.slurm.command_line import is_script, split_words
 from generator.manifests.slurm.node_capacity import build_node_capacity
 from generator.objects.inventory import Inventory
-from generator.objects.yaml_document import YamlDocument, describe_documents, parse_documents
+from generator.objects.yaml_document import describe_documents
 from generator.placement.cluster.nodes import RunningGang, RunningPods
 from generator.placement.quantities import count_request
 from generator.placement.request import PlacementRequest, parse_request
 from generator.store.file_kinds import FileKind, expect_kind
 from generator.store.local_files import read_whole_file
-from topology.model.errors import ConfigError, ParseError, PlacementRequestError, list_some, show
+from topology.model.errors import ConfigError, PlacementRequestError, list_some, show
 from topology.model.tree import API_VERSION
 
 _MAX_NAMES_SHOWN: Final = 12
@@ -203,7 +203,7 @@ def load_request(
 
 
 def _load_file(source: str, raw: bytes, levels: Mapping[str, str]) -> LoadedRequest:
-    documents = [_require_document(row) for row in parse_documents(raw, source=source)]
+    documents = split_documents(raw, source)
     is_own = any(_is_own_kind(document.value) for document in documents)
     if not documents or (is_own and len(documents) > 1):
         raise ConfigError(f"{source}: expected one document, {describe_documents(documents)}")
@@ -236,12 +236,6 @@ def _read_text(file: str) -> str | None:
     """Return the text of a file that options of sbatch name; None if it cannot be read."""
     raw = read_whole_file(Path(file), MAX_REQUEST_BYTES)
     return raw.decode("utf-8", errors="replace") if isinstance(raw, bytes) else None
-
-
-def _require_document(document: YamlDocument | ParseError) -> YamlDocument:
-    if isinstance(document, ParseError):
-        raise ConfigError(str(document))
-    return document
 
 
 def _is_own_kind(value: object) -> bool:

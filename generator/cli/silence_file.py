@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from topology.findings.silences import Silence, parse_silences
-from topology.model.errors import ConfigError, ParseError, show
+from topology.model.errors import ConfigError, show
 from topology.model.facts import FindingKind
 
 MAX_SILENCE_BYTES: Final = 16 << 20
@@ -21,23 +21,17 @@ def read_silences(file: Path | None) -> tuple[Silence, ...]:
     Raises:
         ConfigError: the file cannot be read, or an entry is wrong.
     """
-    from generator.objects.yaml_document import parse_documents
+    from generator.cli.input_files import read_input, split_documents
     from generator.store.file_kinds import FileKind, expect_kind
-    from generator.store.local_files import read_whole_file
     from topology.cabling.plan_diff import DifferenceKind
 
     if file is None:
         return ()
-    source = show(str(file), 1024)
-    raw = read_whole_file(file, MAX_SILENCE_BYTES)
-    if isinstance(raw, ParseError):
-        raise ConfigError(str(raw))
+    source, raw = read_input(str(file), MAX_SILENCE_BYTES)
     kinds = frozenset(kind.value for kind in (*FindingKind, *DifferenceKind))
     silences: list[Silence] = []
     with expect_kind(file, FileKind.SILENCES):
-        for document in parse_documents(raw, source=source):
-            if isinstance(document, ParseError):
-                raise ConfigError(str(document))
+        for document in split_documents(raw, source):
             try:
                 silences += parse_silences(document.value, kinds=kinds)
             except ConfigError as error:

@@ -87,7 +87,8 @@ def _read_gangs(
         ConfigError: a file cannot be read, or has no pods.
         KubeError: the pods of the cluster cannot be listed.
     """
-    from generator.cli.input_files import read_pods, read_running_gangs
+    from generator.cli.input_files import read_pods
+    from generator.cli.running_gangs import read_running_gangs
     from generator.store.file_kinds import FileKind, expect_kind
 
     if given.running is not None:

@@ -168,14 +168,11 @@ def read_plan(file: Path) -> CablingPlan:
     Raises:
         ConfigError: the file cannot be read, or has no cable, so that every cable would be extra.
     """
+    from generator.cli.input_files import read_input
     from generator.store.file_kinds import FileKind, expect_kind
-    from generator.store.local_files import read_whole_file
     from topology.sources.cabling.formats import parse_cabling
 
-    source = show(str(file), 1024)
-    raw = read_whole_file(file, MAX_PLAN_BYTES)
-    if isinstance(raw, ParseError):
-        raise ConfigError(str(raw))
+    source, raw = read_input(str(file), MAX_PLAN_BYTES)
     plan = parse_cabling(raw, source=source)
     with expect_kind(file, FileKind.CABLING_PLAN):
         if not plan.cables:

@@ -111,7 +111,8 @@ class _JobInput(NamedTuple):
 
 def _load_job(name: str, given: PodOptions, cluster: ClusterAccess | None) -> _LoadedJob:
     """Read the pods of a job from a file, else from the cluster."""
-    from generator.cli.input_files import read_pods, read_running_gangs
+    from generator.cli.input_files import read_pods
+    from generator.cli.running_gangs import read_running_gangs
     from generator.jobs.running_jobs import build_job_from_nodes, find_job_in_gangs
     from generator.store.file_kinds import FileKind, expect_kind
 

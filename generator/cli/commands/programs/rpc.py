@@ -12,7 +12,7 @@ import click
 
 from generator.cli import options
 from generator.cli.options import ServerOptions
-from topology.model.errors import ConfigError, ParseError, show
+from topology.model.errors import ConfigError, show
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import MethodDescriptor
@@ -66,17 +66,14 @@ def command(
 
 def _parse_messages(method: MethodDescriptor, file: str | None) -> Iterator[Message]:
     """Yield the messages of a file; without a file, one message with default fields."""
-    from generator.cli.input_files import MAX_REQUEST_BYTES, read_input
-    from generator.objects.yaml_document import parse_documents
+    from generator.cli.input_files import MAX_REQUEST_BYTES, read_input, split_documents
     from generator.rpc.client.methods import parse_message
 
     if file is None:
         yield parse_message(method, {}, "")
         return
     source, raw = read_input(file, MAX_REQUEST_BYTES)
-    for document in parse_documents(raw, source=source):
-        if isinstance(document, ParseError):
-            raise ConfigError(str(document))
+    for document in split_documents(raw, source):
         yield parse_message(method, document.value, source)
 
 
