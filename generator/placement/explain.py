@@ -410,7 +410,6 @@ def without_exclusions(problem: Problem) -> Problem:
         closed=None,
         taint_sets=(frozenset(),),
         taint_set_of=np.zeros(snapshot.num_nodes, dtype=np.int64),
-        shape_cache={},
     )
     groups = tuple(replace(group, selector=(), affinity=()) for group in problem.request.groups)
     changed_request = replace(problem.request, groups=groups)

@@ -419,7 +419,7 @@ def _exclude_nodes(snapshot: Snapshot, columns: Sequence[int]) -> Snapshot:
     """Return the snapshot with some nodes made unschedulable."""
     schedulable = snapshot.schedulable.copy()
     schedulable[list(columns)] = False
-    return replace(snapshot, schedulable=schedulable, shape_cache={})
+    return replace(snapshot, schedulable=schedulable)
 
 
 def _encode_candidate(

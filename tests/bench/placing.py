@@ -1,12 +1,11 @@
 """Time placements against their bars: python -m tests.bench.placing.
 
 One gang on clusters of 1,000 to 100,000 nodes that are partly taken, or empty: the question that
-somebody asked before, another count of pods that were counted before, gangs that no leaf holds, the
-same after a gang has started, and pods of a kind that nobody asked for (three resources, a
-selector, taints). Then gangs of pods of several sizes, leaders with workers on nodes of which no
-two have the same free, and a hundred groups that each need a leaf. Beside every size stands a plain
-best fit by arrays of the same run, so that ratios mean the same on every machine. The collector of
-garbage is set as `toponaut serve` sets it.
+somebody asked before, other counts of pods, gangs that no leaf holds, the same after a gang has
+started, and pods with three resources, a selector and taints. Then gangs of pods of several sizes,
+leaders with workers on nodes of which no two have the same free, and a hundred groups that each
+need a leaf. Beside every size stands a plain best fit by arrays of the same run, so that ratios
+mean the same on every machine. The collector of garbage is set as `toponaut serve` sets it.
 """
 
 from __future__ import annotations
@@ -40,15 +39,15 @@ CALLS: Final = 60
 _now: Final = time.process_time
 """What else runs on the machine meanwhile must not count; nothing here waits or has a thread."""
 REFERENCE: Final = "reference: best fit"
-REPEATED: Final = "cached shape, question asked before"
-COUNTED: Final = "cached shape, another count"
-WHOLE: Final = "cached shape, 60 to 100 whole nodes"
-LARGEST: Final = "cached shape, 985 to 1,024 whole nodes"
-UNEVEN: Final = "cached shape, beyond a leaf, pods share nodes"
-CHANGED: Final = "cached shape, once a gang has started"
-EXPLAINED: Final = "cached shape, another count, explained"
-EMPTY: Final = "cached shape, nothing runs, all nodes alike"
-FRESH: Final = "fresh shape, 3 resources, selector, taints"
+REPEATED: Final = "question asked before"
+COUNTED: Final = "another count"
+WHOLE: Final = "60 to 100 whole nodes"
+LARGEST: Final = "985 to 1,024 whole nodes"
+UNEVEN: Final = "beyond a leaf, pods share nodes"
+CHANGED: Final = "once a gang has started"
+EXPLAINED: Final = "another count, explained"
+EMPTY: Final = "nothing runs, all nodes alike"
+FRESH: Final = "3 resources, selector, taints"
 GROUPS: Final = "100 groups of 10, each in a leaf"
 MIXED: Final = "pods of 2 and 3 sizes"
 LED: Final = "leader and 4 to 8 workers, no two nodes alike"
@@ -218,7 +217,7 @@ def _each(
     asked: Sequence[PlacementRequest],
     report: Callable[[Placement], object] | None = None,
 ) -> Timed:
-    """Time each request on a snapshot that forgets answers, not what it counted."""
+    """Time each request on a snapshot that forgets answers."""
     for request in asked:
         snapshot.answers.clear()
         yield _placed(snapshot, request, report)

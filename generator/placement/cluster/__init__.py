@@ -4,7 +4,7 @@
 `snapshot`: free quantities, running gangs and nominations, as arrays; how they change.
 `gang_view`: the cluster as one gang sees it, without what is kept for others.
 `levels`: the tree as contiguous ranges of nodes per tier.
-`shapes`: the shapes of a request, and how many pods fit each node and unit; cached.
+`shapes`: the shapes of a request, and how many pods fit each node and unit.
 `capacity`: what is left of shapes while pods are placed and removed.
 `min_cover`: the fewest bins that hold a number of pods.
 

@@ -58,7 +58,7 @@ def view_for(
             view = _with_nominations_running(snapshot, binding_nominations.values())
         if is_closed:
             closed = _find_closed_nodes(view, gang, priority, exclusive=exclusive)
-            view = replace(view, closed=closed, shape_cache={})
+            view = replace(view, closed=closed)
         snapshot.views[key] = view
     return view
 
@@ -71,7 +71,7 @@ def _with_nominations_running(snapshot: Snapshot, gangs: Iterable[RunningGang]) 
 def reopen_view(view: Snapshot, gang: str, priority: int) -> Snapshot:
     """Return the view of a gang that can share domains with other gangs."""
     closed = _find_closed_nodes(view, gang, priority, exclusive=None)
-    return replace(view, closed=closed, shape_cache={})
+    return replace(view, closed=closed)
 
 
 def _binding_nominations(snapshot: Snapshot, gang: str, priority: int) -> dict[str, RunningGang]:
@@ -191,6 +191,4 @@ def _with_resources(snapshot: Snapshot, rows: dict[str, IntArray]) -> Snapshot:
     stacked = np.stack([free[name] for name in resources])
     stacked.setflags(write=False)
     capacities = {**snapshot._capacities, **rows}  # noqa: SLF001
-    return replace(
-        snapshot, resources=resources, free=stacked, _capacities=capacities, shape_cache={}
-    )
+    return replace(snapshot, resources=resources, free=stacked, _capacities=capacities)

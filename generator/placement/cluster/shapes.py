@@ -3,10 +3,6 @@
 Groups whose pods look the same to a node share a shape: resources, selector, tolerations and
 preferred labels. A group has its own shape if rules on its pods per domain, or its traffic, require
 that it is counted separately.
-
-A snapshot counts a cached shape again if its free quantities differ; which nodes the pods may use
-stays. The cache holds no state of its own: a lost row is counted again. It is written without a
-lock; whichever of two threads writes last, the row is right.
 """
 
 from __future__ import annotations
@@ -15,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -75,17 +70,6 @@ def sum_requests(shapes: Sequence[PodShape], counts: Sequence[int]) -> Counter[s
     return total
 
 
-MAX_SHAPES = 64
-"""Cached shapes; the cache is then cleared."""
-
-
-class CountedShape(NamedTuple):
-    """A shape, and the free quantities with which it was counted."""
-
-    shape: PodShape
-    free: IntArray
-
-
 EXACT_FLOATS = 1 << 53
 """Below it, a sum of integers in 64-bit floats is exact."""
 
@@ -95,7 +79,7 @@ def build_shapes(
 ) -> tuple[tuple[PodShape, ...], tuple[int, ...]]:
     """Return the distinct shapes in a fixed order, and the index of each group's shape.
 
-    Cached shapes of the snapshot are reused. Cost: O(resources × nodes) for any other.
+    Cost: O(resources × nodes) per shape.
 
     Raises:
         BudgetExhausted: the budget ended.
@@ -107,36 +91,16 @@ def build_shapes(
     ]
     group_by_key = dict(zip(reversed(keys), reversed(request.groups), strict=True))
     distinct_keys = sorted(group_by_key)
-    job = sum(group.count for group in request.groups), request.uses_tiers
+    total_pods = sum(group.count for group in request.groups)
     shapes = []
     for key in distinct_keys:
         if budget is not None:
             budget.spend_on_arrays(snapshot.num_nodes)
-        shapes.append(_cached_shape(snapshot, group_by_key[key], key[:-1], job))
+        group = group_by_key[key]
+        shapes.append(
+            _build_shape(snapshot, group, total_pods=total_pods, uses_tiers=request.uses_tiers)
+        )
     return tuple(shapes), tuple(distinct_keys.index(key) for key in keys)
-
-
-def _cached_shape(
-    snapshot: Snapshot, group: GangGroup, key: tuple[object, ...], job: tuple[int, bool]
-) -> PodShape:
-    """Return the shape of a group by its key, the job's pods and the job's use of tiers."""
-    total_pods, uses_tiers = job
-    cache_key = (key, uses_tiers, None if any(need for _, need in group.request) else total_pods)
-    cache = snapshot.shape_cache
-    cached = cache.get(cache_key)
-    if not isinstance(cached, CountedShape):
-        shape = _build_shape(snapshot, group, uses_tiers=uses_tiers)
-    elif cached.free is snapshot.free:
-        return cached.shape
-    else:
-        shape = cached.shape
-    slots = snapshot.count_slots(shape.request, unbounded=total_pods)
-    slots_by_tier = snapshot.levels.sum_by_tier(np.where(shape.allowed, slots, 0))
-    shape = PodShape(shape.request, shape.allowed, tuple(slots_by_tier), shape.missing_labels)
-    if len(cache) >= MAX_SHAPES and cached is None:
-        cache.clear()
-    cache[cache_key] = CountedShape(shape, snapshot.free)
-    return shape
 
 
 def _groups_with_own_shape(request: PlacementRequest, *, is_growth: bool) -> frozenset[int]:
@@ -201,8 +165,10 @@ def _tiers_with_rules(group: GangGroup) -> set[str]:
     return tiers | {tier for tier, _ in group.multiples} | {bound.tier for bound in group.spread}
 
 
-def _build_shape(snapshot: Snapshot, group: GangGroup, *, uses_tiers: bool) -> PodShape:
-    """Return a shape of which no slots are counted yet."""
+def _build_shape(
+    snapshot: Snapshot, group: GangGroup, *, total_pods: int, uses_tiers: bool
+) -> PodShape:
+    """Count the pods of a group; `total_pods` is the count if they request nothing."""
     allowed = np.logical_and.reduce(list(snapshot.node_masks(group).values()))
     if uses_tiers:
         allowed[snapshot.num_tree_nodes :] = False
@@ -217,7 +183,9 @@ def _build_shape(snapshot: Snapshot, group: GangGroup, *, uses_tiers: bool) -> P
     if group.preferred_labels:
         carried = [snapshot.has_label(key, (value,)) for key, value in group.preferred_labels]
         misses = np.full(snapshot.num_nodes, len(carried), dtype=np.int64) - np.sum(carried, axis=0)
-    return PodShape(request, allowed, (), misses)
+    slots = snapshot.count_slots(request, unbounded=total_pods)
+    slots_by_tier = snapshot.levels.sum_by_tier(np.where(allowed, slots, 0))
+    return PodShape(request, allowed, tuple(slots_by_tier), misses)
 
 
 def max_pods_in_one(

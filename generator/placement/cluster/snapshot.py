@@ -1,8 +1,7 @@
 """The snapshot of a cluster: nodes, free capacity, running gangs and nominations.
 
 A snapshot is immutable and dense: one row of free quantities per resource; nodes in tree order,
-then nodes outside the tree. `with_running` and `without_running` return a new snapshot that keeps
-cached counts: only changed nodes are counted again.
+then nodes outside the tree. `with_running` and `without_running` return a new snapshot.
 """
 
 from __future__ import annotations
@@ -89,8 +88,6 @@ class Snapshot:
     """Capacities of nodes per resource read so far; a cache of `specs`."""
     name_ranks: dict[int, IntArray] = field(default_factory=dict, repr=False)
     """Ranks of units by name per tier, read so far; a cache of `levels`."""
-    shape_cache: dict[object, object] = field(default_factory=dict, repr=False)
-    """Shapes counted so far; a cache of everything but `free`, `running` and `nominated`."""
     answers: dict[object, object] = field(default_factory=dict, init=False, repr=False)
     """Proved answers by request; a cache of the whole snapshot, not copied to changed ones."""
     views: dict[object, Snapshot] = field(default_factory=dict, init=False, repr=False)
@@ -298,7 +295,7 @@ def without_running(snapshot: Snapshot, *gangs: str) -> Snapshot:
 
 
 def with_nominated(snapshot: Snapshot, nominated: Mapping[str, RunningGang]) -> Snapshot:
-    """Return the snapshot with these nominations; cached counts are kept."""
+    """Return the snapshot with these nominations."""
     return replace(snapshot, nominated=MappingProxyType(dict(nominated)))
 
 

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from generator.placement.answer import render_placement
 from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
-from generator.placement.cluster.shapes import MAX_SHAPES
 from generator.placement.cluster.snapshot import (
     Snapshot,
     build_snapshot,
@@ -60,13 +59,6 @@ def test_it_answers_as_a_new_snapshot_does(steps: list[tuple[PlacementRequest, i
             snapshot = with_nominated(snapshot, {name: gang})
         elif found.is_feasible:
             snapshot = with_running(snapshot, gang)
-
-
-def test_it_bounds_the_number_of_cached_shapes() -> None:
-    snapshot = build_snapshot(TREE, SPECS)
-    for slots in range(MAX_SHAPES + 1):
-        place(snapshot, request(groups=workers(1, request={"cpu": 1, "slots": slots})))
-    assert len(snapshot.shape_cache) <= MAX_SHAPES
 
 
 def test_a_view_and_its_base_count_for_themselves() -> None:
