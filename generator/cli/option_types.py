@@ -146,10 +146,8 @@ def parse_namespace(text: str) -> str:
         click.BadParameter: the text has another form.
     """
     if len(text) > _MAX_LABEL or not _DNS_LABEL.match(text):
-        raise click.BadParameter(
-            f"'{show(text)}' is not the name of a namespace: use at most {_MAX_LABEL} lower-case "
-            "letters, digits and '-'."
-        )
+        form = f"at most {_MAX_LABEL} lower-case letters, digits and '-'"
+        raise _build_name_error(text, "a namespace", form)
     return text
 
 
@@ -160,11 +158,12 @@ def parse_object_name(text: str) -> str:
         click.BadParameter: the text has another form.
     """
     if not is_object_name(text):
-        raise click.BadParameter(
-            f"'{show(text)}' is not the name of an object: use lower-case letters, digits, '-' and "
-            "'.'."
-        )
+        raise _build_name_error(text, "an object", "lower-case letters, digits, '-' and '.'")
     return text
+
+
+def _build_name_error(text: str, what: str, form: str) -> click.BadParameter:
+    return click.BadParameter(f"'{show(text)}' is not the name of {what}: use {form}.")
 
 
 def parse_label_prefix(text: str) -> str:

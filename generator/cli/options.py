@@ -105,6 +105,16 @@ def number(minimum: int, maximum: int, help: str, **settings: Any) -> Any:  # no
     return option(help, type=WholeNumber(minimum, maximum), **settings)
 
 
+def namespace(help: str, **settings: Any) -> Any:  # noqa: A002, ANN401 - click's
+    """Declare an option with the name of a namespace."""
+    return option(help, type=parse_namespace, metavar="NAME", **settings)
+
+
+def since(help: str) -> Any:  # noqa: A002, ANN401 - click's
+    """Declare an option with a date or a time."""
+    return option(help, type=parse_since, metavar="DATE")
+
+
 def kube(help: str) -> Any:  # noqa: A002, ANN401 - click's
     """Declare the options of a cluster, with the help of --kube."""
     return _Group(help)
@@ -347,10 +357,8 @@ class PodOptions(NamedTuple):
             raise click.UsageError("give only one of --pods and --running")
 
 
-NAMESPACE: Final = option(
+NAMESPACE: Final = namespace(
     "Namespace of objects of outputs that have one: where `toponaut serve` runs.",
-    type=parse_namespace,
-    metavar="NAME",
     default="toponaut-system",
 )
 
@@ -362,10 +370,8 @@ class HistoryOptions(NamedTuple):
     history: Path | None = option("File with the history, instead of the one in --store.")
 
 
-SINCE: Final = option(
-    "Compare with the fabric of this date or time: 2026-11-01, or 2026-11-01T08:00:00Z.",
-    type=parse_since,
-    metavar="DATE",
+SINCE: Final = since(
+    "Compare with the fabric of this date or time: 2026-11-01, or 2026-11-01T08:00:00Z."
 )
 SILENCE: Final = option(
     "YAML file that lists known problems to silence: {kind, device, port, reason, "

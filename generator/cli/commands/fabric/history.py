@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from generator.cli import options
 from generator.cli.history_access import open_given_history, show_time
-from generator.cli.option_types import parse_since
 from generator.cli.options import HistoryOptions
 from generator.cli.output import CSV, Table, print_document
 from generator.history.tree_changes import (
@@ -35,10 +34,8 @@ _HEADER: Final = (
 def command(
     *,
     history: HistoryOptions,
-    since: datetime | None = options.option(
-        "Only generations since this date or time: 2026-11-01, or 2026-11-01T08:00:00Z.",
-        type=parse_since,
-        metavar="DATE",
+    since: datetime | None = options.since(
+        "Only generations since this date or time: 2026-11-01, or 2026-11-01T08:00:00Z."
     ),
     limit: int = options.number(1, 10_000, "Number of generations, the newest ones.", default=20),
     output: str = options.output_of(CSV),

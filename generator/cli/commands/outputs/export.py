@@ -15,7 +15,6 @@ from generator.cli.option_types import (
     OutputFolder,
     is_label,
     parse_label_prefix,
-    parse_namespace,
     parse_object_name,
 )
 from generator.cli.options import InputOptions
@@ -39,10 +38,8 @@ class _SettingsOptions(NamedTuple):
     name: str = options.option(
         "Name of the written object.", type=parse_object_name, metavar="NAME", default="toponaut"
     )
-    namespace: str = options.option(
+    namespace: str = options.namespace(
         "Namespace of objects that have one: nfd, configmap.",
-        type=parse_namespace,
-        metavar="NAME",
         default="toponaut",
     )
     label_prefix: str = options.option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import click
 
 from generator.cli import options
-from generator.cli.option_types import OutputFile, parse_namespace
+from generator.cli.option_types import OutputFile
 from generator.cli.options import ClusterOptions
 from generator.kube.access import ClusterAccess
 from topology.planes.policy import COMPUTE
@@ -29,11 +29,9 @@ _AUTH_HINT: Final = (
 class _ServeOptions(NamedTuple):
     """The values of the options about what is served, and where."""
 
-    namespace: str | None = options.option(
+    namespace: str | None = options.namespace(
         "Namespace of the agents, and of the Lease that elects the replica that writes.  "
         "[default: the namespace of the pod]",
-        type=parse_namespace,
-        metavar="NAME",
     )
     identity: str | None = options.option(
         "Name of this replica; each start adds a random suffix.  [default: the name of the pod or "

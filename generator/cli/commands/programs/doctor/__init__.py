@@ -12,7 +12,6 @@ from typing import Final
 
 from generator.cli import options
 from generator.cli.exit_codes import ExitCode, end
-from generator.cli.option_types import parse_namespace
 from generator.cli.options import ClusterOptions
 from generator.cli.output import paint, print_document
 from generator.kube.access import ClusterAccess
@@ -33,9 +32,7 @@ def command(
     cluster: ClusterOptions = options.kube(
         "Read a cluster. This is the default, and the only source."
     ),
-    namespace: str = options.option(
-        "Namespace of Toponaut.", type=parse_namespace, metavar="NAME", default="toponaut-system"
-    ),
+    namespace: str = options.namespace("Namespace of Toponaut.", default="toponaut-system"),
     volcano_namespace: str = options.option("Namespace of Volcano.", default="volcano-system"),
     check: bool = options.option("Exit with 5 if there are warnings or errors."),
     output: str = options.OUTPUT,

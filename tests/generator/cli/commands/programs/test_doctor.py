@@ -395,7 +395,10 @@ def test_objects_of_any_form_cost_no_traceback(value: object) -> None:
 def test_a_cluster_that_may_not_be_read_is_unknown_and_not_broken() -> None:
     names = ("version", "crds", "fabric", "lease", "nodes", "reports")
     found = faults(replace(HEALTHY, **dict.fromkeys(names, UNREADABLE)))
-    assert {row.outcome for row in found} == {Outcome.UNKNOWN}
+    assert [(row.outcome, row.subject) for row in found] == [
+        (Outcome.UNKNOWN, subject)
+        for subject in ("Kubernetes", "Toponaut's kinds", "Fabric object", "Generator", "Agents")
+    ]
 
 
 def test_nodes_and_sweepers_may_all_be_of_one_kind() -> None:
