@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 import grpc
 import pytest
@@ -19,7 +19,6 @@ from generator.rpc.limits import (
     MAX_CALLER_OTHER_STREAMS,
     MAX_CALLER_STREAMS,
     MAX_CALLER_THREADS,
-    MAX_MESSAGE_BYTES,
     MAX_STREAMS,
 )
 from generator.rpc.messages.requests import encode_request
@@ -168,15 +167,6 @@ def test_it_requires_a_deadline_for(stubs: Stubs, question: Callable[[Stubs], An
     call, message = question(stubs)
     code, failure = failed(call, message, timeout=None)
     assert (code, failure.kind) == (grpc.StatusCode.INVALID_ARGUMENT, FailureKind.DEADLINE_MISSING)
-
-
-def test_it_refuses_a_hundred_megabytes(channel: grpc.Channel) -> None:
-    call: Raw = channel.unary_unary(PLACE)
-    with pytest.raises(grpc.RpcError) as caught:
-        call(b"\x00" * (100 * MIB), timeout=SOON_S)
-    ended = cast("grpc.Call", caught.value)
-    assert ended.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert str(MAX_MESSAGE_BYTES) in (ended.details() or "")
 
 
 @pytest.mark.parametrize("raw", [b"\xff", b"\x0a\xff\xff", b"\x0a\x05abc"], ids=repr)

@@ -123,20 +123,6 @@ def test_it_ends_a_watch_after_the_requested_number_of_answers(address: str) -> 
             id="a negative count",
         ),
         pytest.param(
-            ("Place",),
-            "{spec: {groups: [{name: w, count: .nan}]}}",
-            ExitCode.USAGE,
-            "groups[0].count: expected",
-            id="a count that is not a number",
-        ),
-        pytest.param(
-            ("Place",),
-            "{spec: {groups: [{name: w, count: 1, request: {gpu: 1.0e300}}]}}",
-            ExitCode.USAGE,
-            "groups[0].request.gpu: expected",
-            id="a huge quantity",
-        ),
-        pytest.param(
             ("Reserve",),
             "{}",
             ExitCode.USAGE,
