@@ -3,6 +3,9 @@
 A liar may write any NeighborReport under its own name: ids, names and neighbors of other devices,
 rails, NVLink domains, ports by the hundred, another kind of device. It may also set the
 description of its own HCAs, which a sweep by an honest node shows.
+
+Two other lies are not told by an agent: a host sends frames in another's name, and a switch says
+anything in its walk.
 """
 
 import random  # noqa: TID251 - lies are drawn from a seed that hypothesis draws
@@ -64,6 +67,67 @@ def tell_lies(scene: Scene, liar: str, rng: random.Random) -> Witnesses:
             author.redescribe(device) if guids & node_guids(device) else device
             for device in witnesses.sweep
         ]
+    return witnesses
+
+
+def send_frames(scene: Scene, sender: str, rng: random.Random) -> Witnesses | None:
+    """Return the witnesses of all sources, all of them honest, if a host sends forged frames.
+
+    The switches hear another node or a switch at one or all ports of the host. None if no switch
+    that reports hears the host, or none hears the victim.
+    """
+    witnesses, devices = honest_witnesses(scene, sender), scene.devices()
+    own_ids = {*devices[sender].ids, *(id_ for port in devices[sender].ports for id_ in port.ids)}
+    victim = rng.choice([device for name, device in devices.items() if name != sender])
+    heard = [
+        neighbor
+        for device in devices.values()
+        for port in device.ports
+        for neighbor in port.neighbors
+        if not {*victim.ids}.isdisjoint(neighbor.device_ids)
+    ]
+    if not heard:
+        return None
+    model = rng.choice(heard)
+    forged: dict[str, object] = {"device_ids": model.device_ids}
+    if rng.random() < 0.7:
+        forged |= {"device_name": model.device_name, "kind": model.kind}
+        forged |= {"capabilities": model.capabilities}
+    if rng.random() < 0.5:
+        forged |= {"port_ids": model.port_ids, "port_name": model.port_name}
+    num_left = rng.choice((1, len(own_ids)))
+    for name, device in devices.items():
+        ports = list(device.ports)
+        for at, port in enumerate(ports) if device.kind is DeviceKind.SWITCH else ():
+            is_sender = any(own_ids.intersection(one.device_ids) for one in port.neighbors)
+            if is_sender and num_left:
+                num_left -= 1
+                frames = tuple(one._replace(**forged) for one in port.neighbors)  # type: ignore[arg-type]
+                ports[at] = port._replace(neighbors=frames)
+        if ports != list(device.ports):
+            witnesses.reports[name] = build_report(replace(device, ports=tuple(ports)), name=name)
+            witnesses.lies.append(f"frames of {victim.name} at {device.name}: {sorted(forged)}")
+    return witnesses if witnesses.lies else None
+
+
+def lie_in_a_walk(scene: Scene, switch: str, rng: random.Random) -> Witnesses:
+    """Return the witnesses of all sources, of which the walk of one switch says anything."""
+    witnesses, device = honest_witnesses(scene, switch), scene.devices()[switch]
+    author = _Liar(scene, switch, rng)
+    how, share = rng.choice(("shuffle", "replace", "add")), rng.choice((0.2, 0.6, 1.0))
+    heard = [port.neighbors for port in device.ports]
+    if how == "shuffle":
+        rng.shuffle(heard)
+    ports = []
+    for port, entries in zip(device.ports, heard, strict=True):
+        neighbors = entries
+        if how != "shuffle" and rng.random() < share:
+            one = author.any_neighbor() if rng.random() < 0.7 else author.twisted_neighbor()
+            neighbors = (one,) if how == "replace" else (*entries, one)
+        state = PortState.UP if neighbors else port.state
+        ports.append(port._replace(neighbors=neighbors, state=state))
+    witnesses.reports[switch] = build_report(replace(device, ports=tuple(ports)), name=switch)
+    witnesses.lies.append(f"walk of {device.name}: {how} {share}")
     return witnesses
 
 

@@ -58,8 +58,8 @@ def _one_sided_finding(fabric: Fabric, link: Link) -> Finding:
         message=(
             f"Only one end reports the link between {fabric.show_link(link)}. "
             + (
-                "The other end reports another cable there, so this link is left out. The finding "
-                "disappears when the old entry times out."
+                "What the other end reports contradicts it, so this link is left out. The finding "
+                "disappears when the entry times out."
                 if link.is_disputed
                 else "Check the transceivers, and that both ends send and receive."
             )

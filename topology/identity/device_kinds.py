@@ -14,6 +14,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topology.identity.device_names import DeviceDraft
 from topology.identity.device_resolution import Entity
@@ -50,6 +51,8 @@ class PeerColumns(NamedTuple):
     style: Codes
     """How the peer identifies its port: UNKNOWN_STYLE, BY_MAC or BY_NAME; plus FORWARDS or STATION
     if it sends capabilities."""
+    port_key: NDArray[np.int64]
+    """Hash of the id of the peer's port."""
 
 
 def resolve_kinds(entities: Sequence[Entity], neighbor_columns: PeerColumns) -> None:
@@ -132,9 +135,20 @@ def _gather_evidence(entities: Sequence[Entity], neighbor_columns: PeerColumns) 
         only_by_name=by_name - by_mac,
         stations=stations,
         forwarding=forwarding,
+        with_one_port_id=_find_repeated_port_ids(neighbor_columns),
         has_stations=has_stations,
         has_shared_hosts=any(len(viewers.get(peer, ())) > 1 for peer in only_by_mac),
     )
+
+
+def _find_repeated_port_ids(columns: PeerColumns) -> set[int]:
+    """Return the devices that several ports hear with one MAC as the port id."""
+    chosen = (columns.style & _STYLE) == BY_MAC
+    peers, keys, ports = columns.peer[chosen], columns.port_key[chosen], columns.port[chosen]
+    order = np.lexsort((ports, keys, peers))
+    peers, keys, ports = peers[order], keys[order], ports[order]
+    is_same = (peers[1:] == peers[:-1]) & (keys[1:] == keys[:-1]) & (ports[1:] != ports[:-1])
+    return set(peers[1:][is_same].tolist())
 
 
 def _find_shared_port_devices(neighbor_columns: PeerColumns) -> frozenset[int]:
@@ -160,6 +174,8 @@ class _KindEvidence:
     """Devices of unknown kind of which some device hears that they are a station only."""
     forwarding: set[int]
     """Devices of unknown kind that say they are a bridge or a router."""
+    with_one_port_id: set[int]
+    """Devices that several ports hear with one port id."""
     has_stations: bool
     """Whether any device says that it is a station only: capabilities then tell devices apart."""
     has_shared_hosts: bool
@@ -175,8 +191,10 @@ class _KindEvidence:
 
         Capabilities decide where few devices hear it: a device that forwards and sends no MACs is a
         switch if they tell devices apart here (another device is a station only, or the nodes are
-        known); else all may be hosts with a bridge. Where many hear it, capabilities are not asked:
-        a switch without a kernel bridge, as lldpd describes one, says that it is a station only.
+        known); else all may be hosts with a bridge. A device that sends its one MAC for several
+        ports, as SONiC may, is a switch beside stations. Where many hear it, capabilities are not
+        asked: a switch without a kernel bridge, as lldpd describes one, says that it is a station
+        only.
         """
         viewers = self.viewers[entity_index]
         if len(viewers) >= self.min_viewers(entity_index, has_nodes=has_nodes):
@@ -185,7 +203,9 @@ class _KindEvidence:
             return True
         is_telling = self.has_stations or has_nodes
         is_forwarding = entity_index in self.forwarding and entity_index not in self.stations
-        return is_forwarding and is_telling and entity_index not in self.by_mac
+        if entity_index in self.by_mac:
+            return is_forwarding and self.has_stations and entity_index in self.with_one_port_id
+        return is_forwarding and is_telling
 
     def min_viewers(self, entity_index: int, *, has_nodes: bool) -> float:
         """Return how many devices must hear a device for it to be a switch."""

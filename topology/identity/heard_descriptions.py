@@ -159,11 +159,17 @@ class _Votes:
         )
 
     def is_twin(self, name: str, subject: _Subject) -> bool:
-        """Return whether one claim alone hears a name from a device that others hear elsewhere."""
+        """Return whether one claim alone hears a name from a device that others hear elsewhere.
+
+        If each device of the name is heard by one claim alone, they may be the ports of one switch,
+        see `join.port_chassis_ids`.
+        """
+        named = self.named.get(name, {})
+        if max(map(len, named.values()), default=0) < 2:  # noqa: PLR2004
+            return False
         speakers = self.speakers[subject]
         return len(speakers) == 1 and any(
-            other != subject and not found <= speakers
-            for other, found in self.named.get(name, {}).items()
+            other != subject and not found <= speakers for other, found in named.items()
         )
 
 

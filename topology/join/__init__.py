@@ -8,6 +8,7 @@
     fabric_rows          the rows of all claims under one numbering
     neighbor_resolution  which device each neighbor entry means
     same_devices         which descriptions are of one device although no strong id connects them
+    port_chassis_ids     switches that send another chassis id on each port
     port_ends            what is at the other end of a port
     port_numbers         which claims describe the same port, and the keys of a port
     numbered_ports       numbers the ports of all devices, as arrays where no port shares a key

@@ -70,7 +70,8 @@ def build_fabric(
     entities = identities.entities
     identities.forget_keys()
     styles = rows.styles()[entries.numbers]
-    peer_columns = PeerColumns(entries.devices, entries.rows, entries.peers, styles)
+    port_keys = rows.first_far_keys()[entries.numbers]
+    peer_columns = PeerColumns(entries.devices, entries.rows, entries.peers, styles, port_keys)
     resolve_kinds(entities, peer_columns)
     findings = resolve_nodes(entities, names)
     titles = display_names(entities)

@@ -83,6 +83,16 @@ class FabricRows:
         num_lines = self.first_lines[-1] - self.num_read
         return np.concatenate([self.read.entries.styles, np.zeros(num_lines, np.uint8)])
 
+    def first_far_keys(self) -> Hashes:
+        """Return the strongest key of the port that each entry means; 0 for a sweep or without."""
+        entries = self.read.entries
+        num_lines = self.first_lines[-1] - self.num_read
+        starts = (entries.key_stops - np.diff(entries.key_stops, prepend=0)).astype(np.intp)
+        has_key = starts < entries.key_stops
+        keys = np.zeros(len(starts) + num_lines, np.int64)
+        keys[: len(starts)][has_key] = entries.keys[starts[has_key]]
+        return keys
+
     def find_owners(self, owner: Mapping[int, int]) -> Index:
         """Return the entity that has the first strong key of each entry's device, or AMBIGUOUS."""
         entries = self.read.entries

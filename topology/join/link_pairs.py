@@ -8,8 +8,9 @@ claim are read again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from topology.join.neighbor_links import NO_PORT, NeighborRows, Numbers, pair_en
 from topology.join.neighbor_resolution import NeighborEntries
 from topology.join.numbered_ports import KeyIndex, PortNumberer, find_codes
 from topology.join.port_numbers import (
+    PortKey,
     far_port,
     find_port,
     index_port,
@@ -26,8 +28,16 @@ from topology.join.port_numbers import (
 )
 from topology.join.port_table import PortTable, PortTableBuilder, join_tables
 from topology.model.claims import Claim, Origin
-from topology.model.fabric_columns import Flags, Index, LinkColumns
-from topology.model.facts import Port
+from topology.model.fabric_columns import (
+    MEDIA,
+    MEDIUM_CODES,
+    STATE_CODES,
+    Flags,
+    Index,
+    LinkColumns,
+)
+from topology.model.facts import Medium, Neighbor, Port, PortState
+from topology.model.ids import natural_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +65,16 @@ def pair_entries(
     pairer = _EntryPairer(rows, entities, entries, np.array(order, np.intp))
     neighbor_rows = pairer.neighbor_rows(pairer.find_far_ends())
     table = pairer.build_table()
-    cables = pair_ends(neighbor_rows)
-    is_confirmed = np.zeros(table.size, np.bool_)
-    is_confirmed[cables.confirmed_ports] = True
-    return PairingResult(table, cables.links(is_confirmed))
+    is_lacking = pairer.find_lacking_ports(table)
+    return PairingResult(table, pair_ends(neighbor_rows).links(is_lacking))
+
+
+class _NamedEnd(NamedTuple):
+    """The port that an entry refers to, and that its owner does not claim under a known name."""
+
+    peer: int
+    keys: Sequence[int]
+    port: Port
 
 
 class _EntryPairer:
@@ -129,25 +145,91 @@ class _EntryPairer:
 
     def find_far_ends(self) -> Numbers:
         """Return the port that each entry refers to; add a port that its owner does not claim."""
-        entries, far_ports = self._entries, self._claimed_far.copy()
+        far_ports = self._claimed_far.copy()
         missing = np.flatnonzero((self._claimed_far == NO_PORT) & (self._near != NO_PORT))
         answers = self._find_answers(missing)
         port_indexes: dict[int, KeyIndex] = {}
-        for entry in missing.tolist():
-            peer = entries.peers.item(entry)
-            neighbor = self._rows.neighbor(entries.claims.item(entry), entries.numbers.item(entry))
-            if peer not in port_indexes:
-                port_indexes[peer] = dict(self._numberer.index_of(peer))
-            keys = list(map(hash, port_keys(neighbor.port_ids, neighbor.port_name)))
-            far_port_number = find_port(port_indexes[peer], keys)
-            answering_ports = answers.get((peer, int(self._near[entry])), set())
-            if far_port_number is None and len(answering_ports) == 1:
-                (far_port_number,) = answering_ports
-            if far_port_number is None:
-                far_port_number = self._add(entry, far_port(neighbor))
-                index_port(port_indexes[peer], far_port_number, keys)
-            far_ports[entry] = far_port_number
+        open_ends: dict[int, _NamedEnd] = {}
+        for entry, end in self._name_far_ports(missing.tolist()).items():
+            if end.peer not in port_indexes:
+                port_indexes[end.peer] = dict(self._numberer.index_of(end.peer))
+            port = find_port(port_indexes[end.peer], end.keys)
+            answering_ports = answers.get((end.peer, int(self._near[entry])), set())
+            if port is None and len(answering_ports) == 1:
+                (port,) = answering_ports
+            if port is None:
+                open_ends[entry] = end
+            else:
+                far_ports[entry] = port
+        paired = self._pair_open_ends(open_ends)
+        for entry, end in open_ends.items():
+            port = paired.get(entry)
+            if port is None:
+                port = find_port(port_indexes[end.peer], end.keys)
+            if port is None:
+                port = self._add(entry, end.port)
+                index_port(port_indexes[end.peer], port, end.keys)
+            far_ports[entry] = port
         return far_ports
+
+    def _name_far_ports(self, missing: Sequence[int]) -> dict[int, _NamedEnd]:
+        """Return the port that each entry names, without the ids that name no port.
+
+        If several ports hear one id of a device, such as the MAC of the whole switch, its other
+        names tell its ports apart. A name that is all they hear stays: one of them may be stale.
+        """
+        named: dict[int, tuple[Neighbor, list[PortKey]]] = {}
+        hearing: dict[tuple[int, PortKey], dict[int, Sequence[PortKey]]] = defaultdict(dict)
+        for entry in missing:
+            claim, peer = self._entries.claims.item(entry), self._entries.peers.item(entry)
+            neighbor = self._rows.neighbor(claim, self._entries.numbers.item(entry))
+            keys = port_keys(neighbor.port_ids, neighbor.port_name)
+            named[entry] = neighbor, keys
+            for key in keys:
+                hearing[peer, key][int(self._near[entry])] = keys
+        ends: dict[int, _NamedEnd] = {}
+        for entry, (neighbor, keys) in named.items():
+            peer = self._entries.peers.item(entry)
+            own = [hash(key) for key in keys if not _is_shared(key, hearing[peer, key].values())]
+            medium = MEDIA[self._ports.table.media.item(int(self._near[entry]))]
+            ends[entry] = _NamedEnd(peer, own, far_port(neighbor, medium))
+        return ends
+
+    def _pair_open_ends(self, open_ends: Mapping[int, _NamedEnd]) -> dict[int, int]:
+        """Return the hearing port of the other end for entries that only elimination can resolve.
+
+        As many entries at each end of two devices are as many cables. The names in which one end
+        knows the ports of the other have the order of those ports; if they have none, the cables
+        are taken in the order of their ports.
+        """
+        by_pair: dict[tuple[int, int], list[int]] = defaultdict(list)
+        swept = self._rows.is_swept()[self._entries.numbers]
+        for entry, end in open_ends.items():
+            if not swept[entry]:
+                by_pair[self._entries.devices.item(entry), end.peer].append(entry)
+        names = self._ports.table.port_names()
+        found: dict[int, int] = {}
+
+        def order(entries: Sequence[int], *, is_far: bool) -> list[int]:
+            return sorted(
+                entries,
+                key=lambda entry: natural_key(
+                    open_ends[entry].port.name if is_far else names[int(self._near[entry])]
+                ),
+            )
+
+        for (device, peer), entries in by_pair.items():
+            others = by_pair.get((peer, device), [])
+            if device >= peer or len(entries) != len(others):
+                continue
+            near, far = order(entries, is_far=False), order(others, is_far=False)
+            by_far_names = dict(zip(order(entries, is_far=True), far, strict=True))
+            by_near_names = dict(zip(near, order(others, is_far=True), strict=True))
+            is_ordered = by_far_names == by_near_names
+            cables = by_far_names if is_ordered else dict(zip(near, far, strict=True))
+            for entry, other in cables.items():
+                found[entry], found[other] = int(self._near[other]), int(self._near[entry])
+        return found
 
     def _add(self, entry: int, port: Port) -> int:
         port_number = self._num_claimed + len(self._added_ports)
@@ -172,7 +254,9 @@ class _EntryPairer:
     def neighbor_rows(self, far: Numbers) -> NeighborRows:
         """Return all entries as rows, given the port that each entry refers to."""
         entries = self._entries
-        are_swept = self._rows.is_swept()[entries.numbers]
+        claims = self._rows.columns.table.claims
+        is_sweep = np.array([claim.origin is Origin.SWEEP for claim in claims], np.bool_)
+        are_swept = is_sweep[entries.claims]
         facts = self._rows.columns.table.facts
         media = [
             _reported_media(
@@ -185,8 +269,40 @@ class _EntryPairer:
             near=self._near,
             far=far,
             can_confirm=can_confirm.reshape(-1, 2)[entries.peers, are_swept.astype(np.intp)],
+            is_swept=are_swept,
             rates=self._rows.table.rates[entries.rows],
         )
+
+    def find_lacking_ports(self, table: PortTable) -> Flags:
+        """Return one flag per port: whether the full report of its device lacks it.
+
+        A device that reports its ports lacks a port that only others name, unless one of its own
+        ports may be it: one that is not down, and hears nothing.
+        """
+        is_lacking = np.zeros(table.size, np.bool_)
+        if table.size == self._num_claimed:
+            return is_lacking
+        claimed = np.arange(self._num_claimed)
+        is_open = (table.media[claimed] == MEDIUM_CODES[Medium.ETHERNET]) & (
+            table.states[claimed] != STATE_CODES[PortState.DOWN]
+        )
+        is_open[self._near[self._near != NO_PORT]] = False
+        may_have_more = np.ones(len(self._entities), np.bool_)
+        has_report = [Origin.REPORT in entity.origins for entity in self._entities]
+        may_have_more[self._place[np.flatnonzero(has_report)]] = False
+        may_have_more[table.devices[claimed[is_open]]] = True
+        added = np.arange(self._num_claimed, table.size)
+        is_lacking[added] = ~may_have_more[table.devices[added]]
+        return is_lacking
+
+
+def _is_shared(key: PortKey, heard: Collection[Sequence[PortKey]]) -> bool:
+    """Return whether a key is no port's own, given the keys that each port hears together with it.
+
+    A MAC that several ports hear is of several ports; a name is if it comes with different names.
+    """
+    is_repeated = len(heard) > 1
+    return is_repeated and (key[0] != "name" or len(set(map(tuple, heard))) > 1)
 
 
 def _reported_media(claims: Sequence[Claim], show_ethernet: Iterable[bool]) -> tuple[bool, bool]:

@@ -25,6 +25,8 @@ class NeighborRows(NamedTuple):
     """The port that is heard; NO_PORT if `near` is NO_PORT."""
     can_confirm: Flags
     """Whether the peer would report this cable."""
+    is_swept: Flags
+    """Whether a sweep reports the entry; its lines may be lost, but nobody forges them."""
     rates: Rates
     """Rate of the hearing port in its claim."""
 
@@ -40,28 +42,35 @@ class CableColumns(NamedTuple):
     is_reported_by_b: Flags
     can_confirm: Flags
     """Whether the peer of any of its entries would report the cable."""
+    is_swept: Flags
+    """Whether a sweep reports any of its entries."""
     rates: Rates
     """The lowest rate in its entries."""
 
-    @property
-    def confirmed_ports(self) -> Index:
-        """The ports on cables that both ends report."""
-        is_both = self.is_reported_by_a & self.is_reported_by_b
-        return np.concatenate([self.a[is_both], self.b[is_both]])
-
-    def links(self, is_confirmed: Flags) -> LinkColumns:
+    def links(self, is_lacking: Flags) -> LinkColumns:
         """Return the cables as links.
 
+        A port has one cable. The word of one end does not count against a cable that both ends
+        report, nor against what the other end says about its own port: a host may send frames in
+        another's name, and a switch may say anything in its walk.
+
         Args:
-            is_confirmed: one flag per port: whether it is on a cable that both ends report.
+            is_lacking: one flag per port: whether the full report of its device lacks it.
         """
-        is_one_ended = ~(self.is_reported_by_a & self.is_reported_by_b)
-        silent_port = np.where(self.is_reported_by_a, self.b, self.a)
+        is_both = self.is_reported_by_a & self.is_reported_by_b
+        teller = np.where(self.is_reported_by_a, self.a, self.b)
+        silent = np.where(self.is_reported_by_a, self.b, self.a)
+        is_confirmed, hears_another = (np.zeros(len(is_lacking), np.bool_) for _ in range(2))
+        is_confirmed[np.concatenate([self.a[is_both], self.b[is_both]])] = True
+        hears_another[teller[~is_both & ~self.can_confirm & ~self.is_swept]] = True
+        is_denied = is_confirmed[teller] & self.can_confirm
+        is_contradicted = is_denied | hears_another[silent] | is_lacking[silent]
+        is_disputed = is_confirmed[silent] | (is_contradicted & ~self.is_swept)
         return LinkColumns(
             a=self.a,
             b=self.b,
-            is_one_sided=is_one_ended & self.can_confirm,
-            is_disputed=is_one_ended & is_confirmed[silent_port],
+            is_one_sided=~is_both & self.can_confirm,
+            is_disputed=~is_both & is_disputed,
             rates=self.rates,
         )
 
@@ -77,7 +86,8 @@ def pair_ends(rows: NeighborRows) -> CableColumns:
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
     if not len(starts):
         no_flags = np.zeros(0, np.bool_)
-        return CableColumns(starts, starts, no_flags, no_flags, no_flags, np.zeros(0, np.int64))
+        flags = no_flags, no_flags, no_flags, no_flags
+        return CableColumns(starts, starts, *flags, rates=np.zeros(0, np.int64))
     is_low = rows.near[used] == keys >> _HALF
     rates = rows.rates[used]
     rates[rates == UNKNOWN_RATE] = np.iinfo(np.int64).max
@@ -88,5 +98,6 @@ def pair_ends(rows: NeighborRows) -> CableColumns:
         is_reported_by_a=np.logical_or.reduceat(is_low, starts),
         is_reported_by_b=np.logical_or.reduceat(~is_low, starts),
         can_confirm=np.logical_or.reduceat(rows.can_confirm[used], starts),
+        is_swept=np.logical_or.reduceat(rows.is_swept[used], starts),
         rates=np.where(lowest == np.iinfo(np.int64).max, UNKNOWN_RATE, lowest),
     )

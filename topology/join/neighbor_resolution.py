@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from topology.identity.device_kinds import STATION
 from topology.identity.device_resolution import AMBIGUOUS, Entity, Identities
 from topology.join.claim_rows import expand_spans
 from topology.join.fabric_rows import FabricRows
 from topology.model.claims import Key, strong_key
 from topology.model.errors import show
-from topology.model.fabric_columns import Index
+from topology.model.fabric_columns import Codes, Flags, Index
 from topology.model.facts import Neighbor
 from topology.model.ids import full_name
 
@@ -74,19 +75,38 @@ class NeighborResolver:
         numbers = expand_spans(rows.first_entries()[own_rows], counts)
         peers = rows.find_owners(self.identities.owner)[numbers]
         entry_claims = np.repeat(np.repeat(claims, sizes), counts)
+        entry_rows = np.repeat(own_rows, counts)
+        is_behind = self._find_stations_beside_claimed(rows.styles()[numbers], entry_rows, peers)
         for index in np.flatnonzero((peers == AMBIGUOUS) | (peers >= self.num_claimed)).tolist():
             neighbor = rows.neighbor(entry_claims.item(index), numbers.item(index))
-            peers[index] = self._resolve(neighbor)
-        return NeighborEntries(
+            known = self._resolve(neighbor)
+            is_behind[index] &= known is None
+            if not is_behind[index]:
+                peers[index] = self._mention(neighbor) if known is None else known
+        entries = NeighborEntries(
             devices=np.repeat(devices, counts),
             claims=entry_claims,
-            rows=np.repeat(own_rows, counts),
+            rows=entry_rows,
             numbers=numbers,
             peers=peers,
         )
+        if is_behind.any():
+            return NeighborEntries._make(column[~is_behind] for column in entries)
+        return entries
 
-    def _resolve(self, neighbor: Neighbor) -> int:
-        """Return the entity that an entry means."""
+    def _find_stations_beside_claimed(self, styles: Codes, rows: Index, peers: Index) -> Flags:
+        """Return which entries hear a station without claims on a port that hears a claimed device.
+
+        If nothing else describes the station, it is behind that device: the Linux on a SmartNIC
+        sends frames through the port of its host, often with one factory id on every card.
+        """
+        is_claimed = (peers != AMBIGUOUS) & (peers < self.num_claimed)
+        is_behind: Flags = ~is_claimed & ((styles & STATION) != 0)
+        is_behind &= np.isin(rows, rows[is_claimed])
+        return is_behind
+
+    def _resolve(self, neighbor: Neighbor) -> int | None:
+        """Return the entity that an entry means, if it is known."""
         owner = self.identities.owner
         keys = [key for identifier in neighbor.device_ids if (key := strong_key(identifier))]
         for key in keys:
@@ -102,7 +122,7 @@ class NeighborResolver:
         entity_by_name = self.identities.by_name.get(names.key(neighbor.device_name), AMBIGUOUS)
         if entity_by_name != AMBIGUOUS and not keys and not names.is_loose(neighbor.device_name):
             return self._add_heard_ids(entity_by_name, keys, neighbor)
-        return self._mention(keys, neighbor)
+        return self._find_mentioned(neighbor)
 
     def _add_heard_ids(self, entity_index: int, keys: Sequence[Key], neighbor: Neighbor) -> int:
         for key in keys:
@@ -110,28 +130,33 @@ class NeighborResolver:
         self.identities.entities[entity_index].heard_ids.update(neighbor.device_ids)
         return entity_index
 
-    def _mention(self, keys: Sequence[Key], neighbor: Neighbor) -> int:
-        """Return the entity without claims that an entry means; a new entity if there is none."""
+    def _find_mentioned(self, neighbor: Neighbor) -> int | None:
+        """Return the entity without claims that an entry means, if an earlier entry mentions it."""
         owner = self.identities.owner
+        indexes = (owner.get(hash(key), AMBIGUOUS) for key in self._mention_keys(neighbor))
+        return next((index for index in indexes if index != AMBIGUOUS), None)
+
+    def _mention(self, neighbor: Neighbor) -> int:
+        """Return a new entity, which is known only as a neighbor."""
         name = show(neighbor.device_name)
-        weak = [
-            ("chassis", f"{identifier.subtype}:{identifier.value}")
-            for identifier in neighbor.device_ids
-        ]
-        mention_keys = list(keys) or weak or [("name", full_name(name))]
-        is_shared = all(owner.get(hash(key)) == AMBIGUOUS for key in mention_keys)
-        if is_shared:
-            mention_keys = [
-                ("shared", f"{key[0]} {key[1]} {full_name(name)}") for key in mention_keys
-            ]
-        for key in mention_keys:
-            index = owner.get(hash(key))
-            if index is not None and index != AMBIGUOUS:
-                return index
         entity = Entity(kind=neighbor.kind, names=[name] if name else [], is_mention=True)
         entity.heard_ids.update(neighbor.device_ids)
         self.identities.entities.append(entity)
         index = len(self.identities.entities) - 1
-        for key in mention_keys:
-            owner.setdefault(hash(key), index)
+        for key in self._mention_keys(neighbor):
+            self.identities.owner.setdefault(hash(key), index)
         return index
+
+    def _mention_keys(self, neighbor: Neighbor) -> Sequence[Key]:
+        """Return the keys of a device without claims: ids, or else its name."""
+        owner = self.identities.owner
+        name = full_name(show(neighbor.device_name))
+        keys = [key for identifier in neighbor.device_ids if (key := strong_key(identifier))]
+        keys = keys or [
+            ("chassis", f"{identifier.subtype}:{identifier.value}")
+            for identifier in neighbor.device_ids
+        ]
+        keys = keys or [("name", name)]
+        if all(owner.get(hash(key)) == AMBIGUOUS for key in keys):
+            keys = [("shared", f"{key[0]} {key[1]} {name}") for key in keys]
+        return keys

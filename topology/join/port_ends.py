@@ -19,6 +19,7 @@ import numpy as np
 from topology.join.fabric_rows import FabricRows
 from topology.join.neighbor_resolution import NeighborEntries
 from topology.model.fabric_columns import Flags, Index
+from topology.model.facts import Neighbor
 
 FarPort = tuple[int, int]
 """The device of a port, and the hash of one of the port's keys."""
@@ -69,6 +70,13 @@ class PortEnds:
     def hearing_ports(self, entity: int) -> set[int]:
         """Return the numbers of the ports that hear a device."""
         return set(self.entries.rows[self._rows_about(entity)].tolist())
+
+    def entries_about(self, entity: int) -> list[Neighbor]:
+        """Return what each port hears of a device."""
+        rows, entries = self._rows_about(entity).tolist(), self.entries
+        return [
+            self.rows.neighbor(entries.claims.item(row), entries.numbers.item(row)) for row in rows
+        ]
 
     def far_ports(self, entity: int) -> set[FarPort]:
         """Return the ports at the other ends of a device's cables, each by all of its keys.

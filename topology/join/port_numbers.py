@@ -9,19 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar
 
-from topology.model.facts import Medium, Neighbor, Port, Source
+from topology.model.facts import Capability, Medium, Neighbor, Port, Source
 from topology.model.ids import Id, IdKind
 
 PortKey: TypeAlias = tuple[str, str]
 SEVERAL_PORTS: Final = -1
+_FORWARDING: Final = frozenset({Capability.BRIDGE, Capability.ROUTER})
 KeyT = TypeVar("KeyT")
 """A `PortKey`, or its hash."""
 
 
-def far_port(neighbor: Neighbor) -> Port:
-    """Return the port that a neighbor entry means, for an owner that does not claim it."""
+def far_port(neighbor: Neighbor, hearing: Medium) -> Port:
+    """Return the port that a neighbor entry means, for an owner that does not claim it.
+
+    Args:
+        neighbor: the entry.
+        hearing: the medium of the port that hears it; a cable has one medium.
+    """
     name = neighbor.port_name or next((identifier.value for identifier in neighbor.port_ids), "")
-    medium = Medium.INFINIBAND if neighbor.source is Source.IB else Medium.ETHERNET
+    medium = Medium.INFINIBAND if hearing is Medium.INFINIBAND else Medium.ETHERNET
     return Port(name=name or "unknown", medium=medium)
 
 
@@ -34,11 +40,18 @@ def sort_ports(ports: Sequence[Port]) -> Sequence[Port]:
 
 
 def select_best_source(neighbors: Sequence[Neighbor]) -> Sequence[Neighbor]:
-    """Return the entries of a port that count: LLDP wins over CDP and similar protocols."""
+    """Return the entries of a port that count: LLDP wins over CDP and similar protocols.
+
+    A station beside what forwards is not at the end of the cable: the Linux on a SmartNIC sends
+    frames to its host, through the port that hears the switch.
+    """
     if len(neighbors) < 2:  # noqa: PLR2004 - one neighbor needs no choice
         return neighbors
     best = [neighbor for neighbor in neighbors if neighbor.source in (Source.LLDP, Source.IB)]
-    return sorted(best or neighbors, key=repr)
+    best = best or [*neighbors]
+    if any(_FORWARDING.intersection(neighbor.capabilities) for neighbor in best):
+        best = [neighbor for neighbor in best if neighbor.capabilities != (Capability.STATION,)]
+    return sorted(best, key=repr)
 
 
 def find_port(port_index: Mapping[KeyT, int], keys: Iterable[KeyT]) -> int | None:

@@ -10,6 +10,7 @@ words. Descriptions are joined by three kinds of evidence:
    A device that only one neighbor mentions is not joined with a device that has cables elsewhere:
    one false frame or report never joins two devices.
 3. What one port hears side by side is never one device.
+4. A switch may send another chassis id on each port, see `port_chassis_ids`.
 
 The order of claims has no effect.
 """
@@ -32,6 +33,7 @@ from topology.identity.device_resolution import AMBIGUOUS, Entity
 from topology.identity.node_names import NameKey
 from topology.join.fabric_rows import FabricRows
 from topology.join.neighbor_resolution import NeighborEntries, NeighborResolver
+from topology.join.port_chassis_ids import find_switches_with_id_per_port
 from topology.join.port_ends import MAX_DESCRIPTIONS, FarPort, PortEnds, count_shared_ends
 from topology.model.claims import duplicate_name_finding, strong_key
 from topology.model.facts import DeviceKind
@@ -165,6 +167,9 @@ class _DeviceJudge:
     def join_namesakes(self) -> None:
         """Join the descriptions that share a word."""
         for word, members in self._find_namesakes():
+            for switch in find_switches_with_id_per_port(self.resolver, self.ends, members):
+                for description in switch[1:]:
+                    self.join(switch[0], description)
             groups = sorted({self.find(entity) for entity in members})
             if 1 < len(groups) <= _MAX_NAMESAKES:
                 self._join_by_word(word, groups)

@@ -35,8 +35,9 @@ STYLES = {
 
 
 def heard_of(rows: Sequence[tuple[int, int, int, int]]) -> PeerColumns:
-    """Return rows of device, port, peer and style as columns."""
-    return PeerColumns._make(np.array(rows, np.intp).reshape(-1, 4).T)
+    """Return rows of device, port, peer and style as columns; each port has its own id."""
+    device, port, peer, style = np.array(rows, np.intp).reshape(-1, 4).T
+    return PeerColumns(device, port, peer, style.astype(np.uint8), port_key=port.astype(np.int64))
 
 
 def rows(text: str) -> PeerColumns:
