@@ -223,9 +223,8 @@ def _judge_tier(
 ) -> list[DomainVerdict]:
     slots = problem.shapes[problem.scarcest_shape].slots_by_tier[tier]
     rank = np.arange(len(slots)) - np.minimum(slots, num_pods) * len(slots)
-    nearest = np.argpartition(rank, min(MAX_SHOWN_DOMAINS, len(rank) - 1))[: MAX_SHOWN_DOMAINS + 1]
-    nearest_first = nearest[np.argsort(rank[nearest])]
-    order = [chosen, *(int(unit) for unit in nearest_first if unit != chosen)]
+    nearest_first = np.argsort(rank)[: MAX_SHOWN_DOMAINS + 1].tolist()
+    order = [chosen, *(unit for unit in nearest_first if unit != chosen)]
     shown = [unit for unit in order if unit >= 0][:MAX_SHOWN_DOMAINS]
     rows = [
         _judge_domain(problem, tier, unit, slots, (chosen, num_pods, shortage)) for unit in shown
