@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 
+from msgspec.structs import replace
+
 from agent.collection import SWEEP, CollectorRun, RunOutcome
 from agent.collectors.probe import CollectedFacts
 from agent.settings import AgentSettings
@@ -40,8 +42,9 @@ def build_reports(
     observed_at = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     stamp = observed_at if has_observed(attempts) else last_observed_at
     device = merge_device(settings, [attempt.facts for attempt in attempts])
-    extra = {"sweeping": sweeping, "flapping": _select_ports(device, flapping)}
-    status = _status(attempts, stamp).model_copy(update=extra)
+    status = replace(
+        _status(attempts, stamp), sweeping=sweeping, flapping=_select_ports(device, flapping)
+    )
     reports = [build_report(device, name=settings.node_name, status=status)]
     for attempt in attempts:
         if has_swept(attempt):
@@ -49,7 +52,7 @@ def build_reports(
             for subnet, text in attempt.facts.sweeps:
                 first = len(reports) - 1
                 parts = split_sweep(text, node=settings.node_name, subnet=subnet, first=first)
-                reports += [part.model_copy(update={"status": status}) for part in parts]
+                reports += [replace(part, status=status) for part in parts]
     return reports
 
 

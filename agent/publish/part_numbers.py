@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import count
 
+from msgspec.structs import replace
+
 from topology.model.errors import InvariantError
 from topology.reports.neighbor_report import NeighborReport, ReportMetadata, SweepPart
 
@@ -32,7 +34,7 @@ def number_parts(
         numbers = _choose_numbers(reports, existing, kept=kept, used=used)
         used.update(numbers)
         renamed += [
-            report.model_copy(update={"metadata": ReportMetadata(name=f"{node}.sweep.{number}")})
+            replace(report, metadata=ReportMetadata(name=f"{node}.sweep.{number}"))
             for report, number in zip(reports, numbers, strict=True)
         ]
     return renamed

@@ -10,12 +10,15 @@ from __future__ import annotations
 import json
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from topology.model.errors import show
 from topology.reports.neighbor_report import (
     MAX_TEXT,
     CollectorOutcome,
     NeighborReport,
     ReportPort,
+    render_part,
     render_report,
 )
 
@@ -58,16 +61,14 @@ def fit_report(report: NeighborReport, limit: int = MAX_OBJECT_BYTES) -> FittedR
         return FittedReport(report, (), size)
     names = tuple(report.spec.ports[index].name for index in sorted(crowded))
     ports = tuple(
-        port.model_copy(update={"neighbors": ()}) if index in crowded else port
+        replace(port, neighbors=()) if index in crowded else port
         for index, port in enumerate(report.spec.ports)
     )
-    fitted = report.model_copy(
-        update={
-            "spec": report.spec.model_copy(update={"ports": ports}),
-            "status": report.status.model_copy(
-                update={"collectors": (*report.status.collectors, _outcome(names))}
-            ),
-        }
+    outcomes = (*report.status.collectors, _outcome(names))
+    fitted = replace(
+        report,
+        spec=replace(report.spec, ports=ports),
+        status=replace(report.status, collectors=outcomes),
     )
     return FittedReport(fitted, names, _size(render_report(fitted)))
 
@@ -75,8 +76,7 @@ def fit_report(report: NeighborReport, limit: int = MAX_OBJECT_BYTES) -> FittedR
 def _measure_ports(ports: tuple[ReportPort, ...]) -> list[tuple[int, int]]:
     """Return (bytes of the neighbors, index) of each port."""
     rendered = (
-        [one.model_dump(mode="json", by_alias=True, exclude_defaults=True) for one in neighbors]
-        for neighbors in (port.neighbors for port in ports)
+        [render_part(one) for one in neighbors] for neighbors in (port.neighbors for port in ports)
     )
     return [
         (_size(neighbors) if neighbors else 0, index) for index, neighbors in enumerate(rendered)

@@ -1,7 +1,8 @@
 """The JSON schemas of documents that Toponaut reads, writes and prints, and their fields.
 
-The descriptions of fields are the docstrings below them in a model. pydantic can add them to every
-model when it is imported, which would cost every command 30 ms.
+What people write is a model of pydantic, and the report, which machines write, one of msgspec. The
+descriptions of fields are the docstrings below them in a model: msgspec does not read them, and
+pydantic would when a model is imported, which would cost every command 30 ms.
 """
 
 from __future__ import annotations
@@ -13,11 +14,15 @@ import json
 import textwrap
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args, get_type_hints
+
+import msgspec
+from msgspec import Struct, structs
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+Model: TypeAlias = "type[BaseModel | Struct]"
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 SCHEMAS: Final = {
     "fabric": "generator.objects.fabric:FabricDocument",
@@ -30,17 +35,39 @@ SCHEMAS: Final = {
 """The model of each schema: its module and its class."""
 
 
-def load_model(name: str) -> type[BaseModel]:
+def load_model(name: str) -> Model:
     """Return the model of a schema."""
     module, _, found = SCHEMAS[name].partition(":")
-    model: type[BaseModel] = getattr(importlib.import_module(module), found)
+    model: Model = getattr(importlib.import_module(module), found)
     return model
 
 
 def build_schema(name: str) -> dict[str, Any]:
     """Return a schema, with the descriptions of its fields."""
     model = load_model(name)
-    return add_field_docs(model.model_json_schema(by_alias=True), model)
+    return add_field_docs(schema_of(model), model)
+
+
+def schema_of(model: Model) -> dict[str, Any]:
+    """Return the schema of a model."""
+    if not issubclass(model, Struct):
+        return model.model_json_schema(by_alias=True)
+    definitions: dict[str, Any] = msgspec.json.schema(model)["$defs"]
+    for row in _walk(definitions):
+        if "enum" in row:
+            row["type"] = "string"  # msgspec leaves it to the values
+        if isinstance(row.get("description"), str):
+            row["description"] = inspect.cleandoc(row["description"])
+    return {**definitions.pop(model.__name__), "$defs": definitions}
+
+
+def _walk(value: object) -> Iterator[dict[str, Any]]:
+    """Yield every object in a schema."""
+    if isinstance(value, dict):
+        yield value
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for row in inner:
+        yield from _walk(row)
 
 
 def render_schema(name: str) -> str:
@@ -48,7 +75,7 @@ def render_schema(name: str) -> str:
     return json.dumps({"$schema": DIALECT, **build_schema(name)}, indent=2, sort_keys=True) + "\n"
 
 
-def add_field_docs(schema: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+def add_field_docs(schema: dict[str, Any], model: Model) -> dict[str, Any]:
     """Return the JSON schema of a model with the descriptions of its fields; it is changed.
 
     A description that the schema has already stays.
@@ -121,37 +148,51 @@ def describe_type(document: Mapping[str, Any], field: Mapping[str, Any]) -> str:
     return str(field.get("type", "any"))
 
 
-def _find_models(model: type[BaseModel], seen: set[type]) -> Iterator[type[BaseModel]]:
+def _find_models(model: Model, seen: set[type]) -> Iterator[Model]:
     """Yield a model and all models in its fields, each once."""
     from pydantic import BaseModel
 
     seen.add(model)
     yield model
-    for field in model.model_fields.values():
-        pending: list[Any] = [field.annotation]
+    for annotation in _annotations(model):
+        pending: list[Any] = [annotation]
         while pending:
             kind = pending.pop()
             pending.extend(get_args(kind))
-            is_model = isinstance(kind, type) and issubclass(kind, BaseModel)
+            is_model = isinstance(kind, type) and issubclass(kind, (BaseModel, Struct))
             if is_model and kind not in seen:
                 yield from _find_models(kind, seen)
 
 
-def _describe(definition: dict[str, Any], model: type[BaseModel]) -> None:
+def _annotations(model: Model) -> Iterator[Any]:
+    """Yield the types of the fields of a model."""
+    if issubclass(model, Struct):
+        yield from get_type_hints(model).values()
+    else:
+        yield from (field.annotation for field in model.model_fields.values())
+
+
+def _wire_names(model: Model) -> dict[str, str | None]:
+    """Return the name on the wire of each field of a model, if it is another one."""
+    if issubclass(model, Struct):
+        return {field.name: field.encode_name for field in structs.fields(model)}
+    return {name: field.alias for name, field in model.model_fields.items()}
+
+
+def _describe(definition: dict[str, Any], model: Model) -> None:
     from pydantic import BaseModel
 
-    fields = definition.get("properties", {})
+    fields, wire_names = definition.get("properties", {}), _wire_names(model)
     for base in reversed(model.__mro__):
-        if base is BaseModel or not issubclass(base, BaseModel):
+        if base in (BaseModel, Struct) or not issubclass(base, (BaseModel, Struct)):
             continue
         for name, text in _read_docstrings(base):
-            field = model.model_fields.get(name)
-            row = fields.get(name) or fields.get(field.alias if field is not None else None)
+            row = fields.get(name) or fields.get(wire_names.get(name))
             if row is not None:
                 row.setdefault("description", text)
 
 
-def _read_docstrings(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
+def _read_docstrings(model: type) -> Iterator[tuple[str, str]]:
     """Yield (field, docstring below it) of a class, without those that it inherits."""
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
     body = tree.body if isinstance(tree, ast.ClassDef) else []

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from generator.ingest.heard_devices import (
     explain_flooder,
@@ -16,12 +16,7 @@ from generator.ingest.heard_devices import (
     find_heard,
     without_neighbors,
 )
-from generator.ingest.host_evidence import (
-    HostPort,
-    SweepReach,
-    list_host_ports,
-    read_host_ports,
-)
+from generator.ingest.host_evidence import HostPort, SweepReach, read_host_ports
 from generator.ingest.inputs import SweepDoubt
 from generator.ingest.named_sweepers import (
     EVERY_SWEEPER,
@@ -29,7 +24,7 @@ from generator.ingest.named_sweepers import (
     find_attested_subnets,
     find_awaited_subnets,
 )
-from generator.ingest.report_scope import is_part_name, limit_to_scope
+from generator.ingest.report_scope import limit_to_scope
 from generator.ingest.reported_sweep import ReportedSweep
 from generator.ingest.sweep_budget import SweepParser
 from generator.ingest.sweep_choice import (
@@ -40,22 +35,12 @@ from generator.ingest.sweep_choice import (
 from generator.ingest.sweep_findings import derive_ignored_findings
 from generator.ingest.sweep_verdicts import SweepEvidence
 from generator.ingest.unusable_reports import derive_excess_findings
-from topology.model.bounded_cache import BoundedCache
 from topology.model.claims import Claim, SweptClaims
 from topology.model.errors import ParseError, show
 from topology.model.facts import Device, DeviceKind, Finding
-from topology.reports.compact_reports import CompactReport, Report
-from topology.reports.host_summaries import HostSummary, outline_host
 from topology.reports.neighbor_report import SweepPart
 from topology.reports.observed_time import find_latest
-from topology.reports.packed_claims import PackedClaim
-from topology.reports.packed_devices import pack_device
-
-_MAX_FORM_BYTES: Final = 4 << 20
-_SHAPE_BYTES: Final = 64
-"""Of the text of a shape, besides its characters."""
-_HostForm: TypeAlias = tuple[int, tuple[str, ...]]
-"""The number of ids and the shapes of the ports of a host."""
+from topology.reports.packed_reports import PackedClaim, PackedReport, pack_device
 
 
 class ReportClaims(NamedTuple):
@@ -79,12 +64,9 @@ class ReportClaims(NamedTuple):
 class _DeviceClaim(NamedTuple):
     """The claim of one report about its device."""
 
-    facts: Hashable
     claim: Claim | None
     """None if nothing of the report counts."""
     problems: tuple[ParseError, ...]
-    is_node: bool
-    """Whether a node of the report's name is listed."""
     ports: tuple[HostPort, ...] = ()
     """The ports of a host that are up in an InfiniBand subnet."""
     excess: str = ""
@@ -94,26 +76,16 @@ class _DeviceClaim(NamedTuple):
 
 
 class ClaimBuilder:
-    """Builds the claims of reports, and returns identical objects for unchanged reports.
-
-    So a consumer sees by object identity which claims are new.
-    """
+    """Builds the claims of reports; keeps the sweeps that were parsed."""
 
     def __init__(self) -> None:
-        """Start empty."""
-        self._device_claims: dict[str, _DeviceClaim] = {}
-        self._deaf: dict[str, tuple[_DeviceClaim, _DeviceClaim]] = {}
-        """By name: the claim of a host that names too many devices, and the one without them."""
-        self._whole_hosts: BoundedCache[_HostForm, bool] = BoundedCache(
-            _is_whole_host, weigh=_weigh_form, max_bytes=_MAX_FORM_BYTES
-        )
-        """By form of a host: whether all of its report counts."""
+        """Start without sweeps."""
         self._sweep_parser = SweepParser()
         self._chooser = SweepChooser(self._sweep_parser.parse, self._sweep_parser.weigh)
 
     def build_claims(
         self,
-        reports: Iterable[Report],
+        reports: Iterable[PackedReport],
         nodes: Collection[str] = frozenset(),
         *,
         named: NamedSweepers = EVERY_SWEEPER,
@@ -122,7 +94,7 @@ class ClaimBuilder:
         """Return the claims of reports; for each subnet those of the sweep that counts.
 
         An incomplete, damaged or too large sweep is a problem, never an empty fabric. Cost:
-        O(facts) of new and changed reports.
+        O(facts), and of a sweep only if it is new.
 
         Args:
             reports: all reports.
@@ -132,19 +104,13 @@ class ClaimBuilder:
             now: with a time zone; sweeps that are dated later are ignored.
         """
         reports = tuple(reports)
-        device_claims, previous = {}, self._device_claims
-        for report in reports:
-            name = report.metadata.name
-            known = previous.get(name)
-            is_node = name in nodes
-            if known is not None and known.facts == report.content and known.is_node == is_node:
-                device_claims[name] = known
-            elif (whole := self._build_whole_claim(report, is_node=is_node)) is not None:
-                device_claims[name] = whole
-            elif (device := report.device) is not None:
-                device_claims[name] = _build_device_claim(report, device, is_node=is_node)
-        self._device_claims = device_claims
-        device_claims = self._leave_out_flooders(device_claims)
+        device_claims = _leave_out_flooders(
+            {
+                report.name: _build_device_claim(report, device, is_node=report.name in nodes)
+                for report in reports
+                if (device := report.device) is not None
+            }
+        )
         hosts = {name: known.ports for name, known in device_claims.items() if known.ports}
         evidence = SweepEvidence(named, find_attested_subnets(reports), hosts, now, nodes)
         sweeps = _collect_sweeps(reports)
@@ -174,44 +140,16 @@ class ClaimBuilder:
             choice.reaches,
         )
 
-    def _build_whole_claim(self, report: Report, *, is_node: bool) -> _DeviceClaim | None:
-        """Return the claim of a report of which all is known to count, without unpacking it."""
-        if not isinstance(report, CompactReport) or report.facts is None:
-            return None
-        if is_part_name(report.name):
-            return None
-        facts, host = report.facts, report.summary
-        if host is None:
-            claim = PackedClaim(facts.packed, facts.name, node=None)
-            return None if is_node else _DeviceClaim(report.content, claim, (), is_node)
-        if not self._is_whole(report.name, host):
-            return None
-        claim = PackedClaim(facts.packed, facts.name, node=report.name)
-        ports = list_host_ports(host.swept_ports, host.guids)
-        return _DeviceClaim(report.content, claim, (), is_node, ports, "", host.heard)
 
-    def _is_whole(self, name: str, host: HostSummary) -> bool:
-        """Return whether nothing of a host's report is left out, judged by its ports' shapes."""
-        if any(claimed != name for claimed in host.node_names):
-            return False
-        return self._whole_hosts[host.num_ids, host.shapes]
-
-    def _leave_out_flooders(self, claims: Mapping[str, _DeviceClaim]) -> dict[str, _DeviceClaim]:
-        """Return the claims, of hosts that name too many devices without their neighbors."""
-        heard = {name: known.heard for name, known in claims.items() if known.heard}
-        deaf = {}
-        for name in sorted(find_flooders(heard)):
-            before = self._deaf.get(name)
-            is_same = before is not None and before[0] is claims[name]
-            deaf[name] = (
-                before if before and is_same else (claims[name], _deafen(name, claims[name]))
-            )
-        self._deaf = deaf
-        return {**claims, **{name: bare for name, (_, bare) in deaf.items()}}
+def _leave_out_flooders(claims: Mapping[str, _DeviceClaim]) -> dict[str, _DeviceClaim]:
+    """Return the claims, of hosts that name too many devices without their neighbors."""
+    heard = {name: known.heard for name, known in claims.items() if known.heard}
+    deaf = {name: _deafen(name, claims[name]) for name in sorted(find_flooders(heard))}
+    return {**claims, **deaf}
 
 
 def build_claims(
-    reports: Iterable[Report],
+    reports: Iterable[PackedReport],
     nodes: Collection[str] = frozenset(),
     *,
     named: NamedSweepers = EVERY_SWEEPER,
@@ -222,10 +160,10 @@ def build_claims(
 
 
 def _find_reporters(
-    reports: Iterable[Report], claims: Mapping[str, _DeviceClaim]
+    reports: Iterable[PackedReport], claims: Mapping[str, _DeviceClaim]
 ) -> frozenset[str]:
     """Return the names of the hosts that have a report of which something counts."""
-    names = (report.metadata.name for report in reports if report.device_kind is DeviceKind.HOST)
+    names = (report.name for report in reports if report.device_kind is DeviceKind.HOST)
     return frozenset(name for name in names if name in claims and claims[name].claim)
 
 
@@ -234,13 +172,13 @@ def _derive_excess_findings(claims: Mapping[str, _DeviceClaim]) -> list[Finding]
     return derive_excess_findings(excesses)
 
 
-def _collect_sweeps(reports: Iterable[Report]) -> list[ReportedSweep]:
+def _collect_sweeps(reports: Iterable[PackedReport]) -> list[ReportedSweep]:
     """Return the sweeps whose parts are among the reports, complete or not."""
     parts: dict[tuple[str, str, str], list[tuple[str | None, SweepPart]]] = defaultdict(list)
     for report in reports:
         if report.sweep is not None:
             part = report.sweep
-            node = report.metadata.name.partition(".sweep.")[0]
+            node = report.name.partition(".sweep.")[0]
             row = (report.status.observed_at, part)
             parts[part.subnet, node, part.sweep_id].append(row)
     return [
@@ -249,39 +187,22 @@ def _collect_sweeps(reports: Iterable[Report]) -> list[ReportedSweep]:
     ]
 
 
-def _build_device_claim(report: Report, device: Device, *, is_node: bool) -> _DeviceClaim:
+def _build_device_claim(report: PackedReport, device: Device, *, is_node: bool) -> _DeviceClaim:
     """Return the claim of a device; a host is always the node that its report is named after.
 
     RBAC lets an agent write no other report, but its content may be about anything.
     """
-    name = report.metadata.name
+    name = report.name
     scoped = limit_to_scope(name, device, is_node=is_node)
     source = f"report {show(name, 253)}"
     problems = tuple(ParseError(problem, source=source) for problem in scoped.problems)
     if scoped.device is None:
-        return _DeviceClaim(report.content, None, problems, is_node, (), scoped.excess)
-    packed = (
-        report.facts.packed
-        if scoped.device is device and isinstance(report, CompactReport) and report.facts
-        else pack_device(scoped.device)
-    )
+        return _DeviceClaim(None, problems, (), scoped.excess)
+    packed = report.packed if scoped.device is device else pack_device(scoped.device)
     is_host = scoped.device.kind is DeviceKind.HOST
     claim = PackedClaim(packed, device.name, node=name if is_host else None)
     ports = read_host_ports(scoped.device)
-    heard = find_heard(scoped.device)
-    return _DeviceClaim(report.content, claim, problems, is_node, ports, scoped.excess, heard)
-
-
-def _is_whole_host(form: _HostForm) -> bool:
-    """Return whether all of a report counts; its name is that of a node."""
-    num_ids, shapes = form
-    outline = outline_host(shapes, num_ids=num_ids)
-    scoped = limit_to_scope("", outline, is_node=True)
-    return scoped.device is outline and not scoped.problems and not scoped.excess
-
-
-def _weigh_form(form: _HostForm, _: bool) -> int:  # noqa: FBT001 - the value of a cache
-    return sum(len(shape) + _SHAPE_BYTES for shape in form[1])
+    return _DeviceClaim(claim, problems, ports, scoped.excess, find_heard(scoped.device))
 
 
 def _deafen(name: str, known: _DeviceClaim) -> _DeviceClaim:

@@ -8,7 +8,7 @@ ports of another subnet.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,7 +18,6 @@ from generator.objects.allowance import compute_allowance
 from topology.model.errors import list_some, show
 from topology.model.facts import Device, DeviceKind, Medium, PortState
 from topology.model.ids import IdKind, natural_key, short_name
-from topology.reports.neighbor_report import SweptPort
 
 ALLOWED_HOSTS: Final = 2
 """So many hosts of a subnet may disagree with a sweep: a host may lie, or may have just started."""
@@ -149,21 +148,6 @@ def read_host_ports(device: Device) -> tuple[HostPort, ...]:
     return tuple(found)
 
 
-def list_host_ports(
-    ports: Sequence[SweptPort], guids: Sequence[tuple[int, int]]
-) -> tuple[HostPort, ...]:
-    """Return the ports that `read_host_ports` returns, of a report that is not unpacked.
-
-    Args:
-        ports: the ports that are up in an InfiniBand subnet.
-        guids: node GUID and port GUID of each; 0 if unknown.
-    """
-    rows = zip(ports, guids, strict=True)
-    return tuple(
-        [HostPort(port.subnet, node or own, own) for port, (node, own) in rows if node or own]
-    )
-
-
 _GUIDS: Final = (IdKind.NODE_GUID, IdKind.PORT_GUID)
 
 
@@ -171,7 +155,7 @@ class _SweptHost(NamedTuple):
     """What a sweep says about one host."""
 
     ports: tuple[HostPort, ...]
-    """The source: the same tuple has the same result."""
+    """The source: equal ports have the same result."""
     is_expected: bool
     """Whether it reports a port in the subnet."""
     is_swept: bool
@@ -205,7 +189,7 @@ class HostComparison:
         changed = {
             name: ports
             for name, ports in hosts.items()
-            if name not in known or known[name].ports is not ports
+            if name not in known or known[name].ports != ports
         }
         if changed or len(known) != len(hosts):
             fresh = _compare_hosts(self._view, self._subnet, changed)

@@ -13,7 +13,7 @@ from generator.objects.tree_spec import UnknownSetting
 from topology.model.claims import Claim, ListedClaim, SweptClaims
 from topology.model.errors import CutInput, ParseError
 from topology.model.facts import Finding
-from topology.reports.compact_reports import Report
+from topology.reports.packed_reports import PackedReport
 
 
 class DoubtKind(StrEnum):
@@ -43,7 +43,7 @@ class Inputs:
 
     claims: tuple[Claim | SweptClaims, ...] = ()
     """Without those of the inventory."""
-    reports: tuple[Report, ...] = ()
+    reports: tuple[PackedReport, ...] = ()
     inventory: Inventory | None = None
     problems: tuple[ParseError, ...] = ()
     unknown_subnets: tuple[str, ...] = ()

@@ -14,8 +14,8 @@ from enum import IntEnum
 from typing import Final
 
 from generator.ingest.subnets import find_subnets
-from topology.reports.compact_reports import Report
 from topology.reports.fabric_status import FabricStatus, SweepRole
+from topology.reports.packed_reports import PackedReport
 
 MIN_HOSTS: Final = 2
 """So many hosts must report a port in a subnet before it is a subnet for more than its reporter."""
@@ -83,7 +83,7 @@ EVERY_SWEEPER: Final = NamedSweepers()
 """Every sweep counts: saved files."""
 
 
-def find_attested_subnets(reports: Iterable[Report]) -> frozenset[str]:
+def find_attested_subnets(reports: Iterable[PackedReport]) -> frozenset[str]:
     """Return the subnets in which at least two hosts report a port that is up."""
     hosts = Counter(
         subnet for report in reports for subnet in {port.subnet for port in report.swept_ports}
@@ -92,7 +92,7 @@ def find_attested_subnets(reports: Iterable[Report]) -> frozenset[str]:
 
 
 def find_awaited_subnets(
-    reports: Sequence[Report], named: NamedSweepers, swept: Iterable[str]
+    reports: Sequence[PackedReport], named: NamedSweepers, swept: Iterable[str]
 ) -> frozenset[str]:
     """Return the subnets that are unknown without a complete sweep.
 
@@ -108,8 +108,6 @@ def find_awaited_subnets(
     if not named.has_agent_tokens:
         return find_subnets(participants) | frozenset(swept)
     counted = {sweep.subnet for sweep in named.status.sweeps}
-    trusted = find_subnets(
-        report for report in participants if report.metadata.name in named.listed
-    )
+    trusted = find_subnets(report for report in participants if report.name in named.listed)
     joined = find_attested_subnets(participants) | (find_subnets(participants) & counted)
     return trusted | ((joined | frozenset(swept)) & find_attested_subnets(reports))

@@ -11,18 +11,18 @@ from typing import Final
 from topology.model.claims import Claim
 from topology.model.facts import Finding, FindingKind, Port, Severity
 from topology.model.ids import IdKind
-from topology.reports.compact_reports import Report
+from topology.reports.packed_reports import PackedReport
 
 _GUIDS: Final = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID})
 
 
-def find_subnets(reports: Iterable[Report]) -> frozenset[str]:
+def find_subnets(reports: Iterable[PackedReport]) -> frozenset[str]:
     """Return the subnets in which a host has a port that is up."""
     return frozenset(port.subnet for report in reports for port in report.swept_ports)
 
 
 def find_uncovered_subnets(
-    subnets: Collection[str], reports: Iterable[Report], swept: Iterable[Claim]
+    subnets: Collection[str], reports: Iterable[PackedReport], swept: Iterable[Claim]
 ) -> tuple[str, ...]:
     """Return the subnets that no given sweep covers, sorted: none of their ports is in it.
 
@@ -46,14 +46,14 @@ def find_uncovered_subnets(
     return tuple(sorted(set(subnets) - covered))
 
 
-def _find_subnet_ports(report: Report) -> list[Port]:
+def _find_subnet_ports(report: PackedReport) -> list[Port]:
     names = {port.name for port in report.swept_ports}
     device = report.device if names else None
     return [port for port in device.ports if port.name in names] if device else []
 
 
 def derive_refusal_findings(
-    reports: Iterable[Report], *, unknown: Collection[str]
+    reports: Iterable[PackedReport], *, unknown: Collection[str]
 ) -> list[Finding]:
     """Return a finding per node and subnet that let every query of the node's sweep time out.
 
@@ -69,8 +69,8 @@ def derive_refusal_findings(
     ]
 
 
-def _build_refused_finding(report: Report, subnet: str, *, is_unknown: bool) -> Finding:
-    name = report.metadata.name
+def _build_refused_finding(report: PackedReport, subnet: str, *, is_unknown: bool) -> Finding:
+    name = report.name
     ports: Mapping[str, str] = {port.subnet: port.name for port in reversed(report.swept_ports)}
     state = "its cables are unknown" if is_unknown else "its last good sweep still counts"
     return Finding(

@@ -43,8 +43,8 @@ from generator.ingest.sweep_verdicts import (
 from generator.ingest.sweep_views import NO_DIFFERENCE, compare_views, read_view
 from topology.model.errors import ParseError, ReportError
 from topology.model.facts import Finding
-from topology.reports.compact_reports import Report
 from topology.reports.observed_time import is_ahead
+from topology.reports.packed_reports import PackedReport
 
 
 class UsedSweep(NamedTuple):
@@ -302,13 +302,13 @@ def is_lone(node: str, subnet: str, evidence: SweepEvidence) -> bool:
 
 
 def find_lone_participants(
-    reports: Iterable[Report], evidence: SweepEvidence
+    reports: Iterable[PackedReport], evidence: SweepEvidence
 ) -> list[IgnoredSweep]:
     """Return the nodes that offer to sweep a subnet which no other host reports."""
     return [
-        IgnoredSweep(report.metadata.name, subnet, IgnoreReason.LONE)
+        IgnoredSweep(report.name, subnet, IgnoreReason.LONE)
         for report in reports
         if report.status.sweeping is not None
         for subnet in {port.subnet for port in report.swept_ports}
-        if is_lone(report.metadata.name, subnet, evidence)
+        if is_lone(report.name, subnet, evidence)
     ]

@@ -27,9 +27,9 @@ from topology.model.errors import ConfigError, show
 from topology.model.facts import Severity
 from topology.model.tree import TopologyTree, find_tier_name_problem
 from topology.model.validation import describe_validation
-from topology.model.wire_model import WireModel
+from topology.model.wire_model import ObjectMetadata, WireModel
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME, FabricStatus
-from topology.reports.neighbor_report import API_VERSION, ReportMetadata
+from topology.reports.neighbor_report import API_VERSION
 
 MAX_TIERS: Final = 16
 
@@ -164,7 +164,7 @@ class FabricDocument(WireModel):
 
     api_version: Literal["toponaut.io/v1alpha1"] = API_VERSION
     kind: Literal["Fabric"] = FABRIC_KIND
-    metadata: ReportMetadata = ReportMetadata.model_construct(name=FABRIC_NAME)
+    metadata: ObjectMetadata = ObjectMetadata.model_construct(name=FABRIC_NAME)
     spec: FabricSpec = FabricSpec.model_construct()
     status: FabricState = FabricState.model_construct()
 

@@ -19,9 +19,9 @@ from generator.objects.fabric import Count, Timestamp
 from generator.objects.plane_config import PlaneName
 from topology.model.errors import ConfigError, show
 from topology.model.validation import describe_validation
-from topology.model.wire_model import DEFERRED, WireModel
+from topology.model.wire_model import DEFERRED, Name, WireModel
 from topology.planes.policy import COMPUTE
-from topology.reports.neighbor_report import API_VERSION, Name
+from topology.reports.neighbor_report import API_VERSION
 
 RESERVATION_KIND: Final = "PlacementReservation"
 MAX_PODS: Final = 1_000_000

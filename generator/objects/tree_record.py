@@ -32,8 +32,8 @@ from generator.outputs.hypernode import (
 from topology.model.errors import ConfigError
 from topology.model.tree import DomainSpec, TopologyTree, build_tree, parse_tree, render_tree
 from topology.model.validation import describe_validation
-from topology.model.wire_model import WireModel
-from topology.reports.neighbor_report import API_VERSION, ReportMetadata
+from topology.model.wire_model import ObjectMetadata, WireModel
+from topology.reports.neighbor_report import API_VERSION
 
 RECORD_KIND: Final = "TreeRecord"
 RECORD_NAME: Final = "default"
@@ -112,7 +112,7 @@ class TreeRecordDocument(WireModel):
 
     api_version: Literal["toponaut.io/v1alpha1"] = API_VERSION
     kind: Literal["TreeRecord"] = RECORD_KIND
-    metadata: ReportMetadata = ReportMetadata.model_construct(name=RECORD_NAME)
+    metadata: ObjectMetadata = ObjectMetadata.model_construct(name=RECORD_NAME)
     spec: TreeRecordSpec
 
 

@@ -112,12 +112,12 @@ def describe_cut_end(raw: bytes) -> str:
         text = decode_text(raw)
     except UnicodeDecodeError:
         return ""
-    lines = text.rstrip().splitlines()[-1:]
-    if not lines or lines[0].endswith(("}", "]", "'", '"')):
+    content = text.rstrip()
+    if not content or content.endswith(("}", "]", "'", '"')):
         return ""
     if not text.endswith(("\n", "\r")):
         return "its last line has no line break"
-    last = lines[0].partition(" #")[0].strip()
+    last = content.splitlines()[-1].partition(" #")[0].strip()
     return "its last line has no value" if last.endswith(":") or last == "-" else ""
 
 

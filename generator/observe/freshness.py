@@ -12,15 +12,15 @@ from generator.observe.inventory_findings import derive_inventory_findings
 from generator.switches.report_kind import COLLECTOR, is_switch_report
 from topology.model.errors import show
 from topology.model.facts import Finding, FindingKind, Severity
-from topology.reports.compact_reports import Report
 from topology.reports.observed_time import parse_observed_at
+from topology.reports.packed_reports import PackedReport
 
 STALE_PERIODS = 3
 """A report is stale when it is older than this many collection periods."""
 
 
 def derive_freshness_findings(
-    reports: Sequence[Report],
+    reports: Sequence[PackedReport],
     *,
     listed: Collection[str],
     now: datetime,
@@ -39,7 +39,7 @@ def derive_freshness_findings(
         period: how often agents collect; None if ages mean nothing, as in saved reports.
         advice: what to do about a stale report.
     """
-    names = {report.metadata.name for report in reports if report.device_kind is not None}
+    names = {report.name for report in reports if report.device_kind is not None}
     findings = [_build_silent_finding(name) for name in sorted(set(listed) - names) if names]
     limit = None if period is None else STALE_PERIODS * period
     findings += (
@@ -51,7 +51,7 @@ def derive_freshness_findings(
 
 
 def derive_sweep_time_findings(
-    reports: Iterable[Report], *, now: datetime, period: timedelta | None
+    reports: Iterable[PackedReport], *, now: datetime, period: timedelta | None
 ) -> Iterator[Finding]:
     """Yield a finding per node with a sweep whose time is unusable: its age would never show.
 
@@ -62,7 +62,7 @@ def derive_sweep_time_findings(
     """
     named: set[str] = set()
     for report in reports:
-        text, name = report.status.observed_at, report.metadata.name.partition(".sweep.")[0]
+        text, name = report.status.observed_at, report.name.partition(".sweep.")[0]
         has_no_age = parse_observed_at(text) is None and not (text is None and period is None)
         if report.sweep is not None and has_no_age and name not in named:
             named.add(name)
@@ -79,7 +79,7 @@ def derive_sweep_time_findings(
             )
 
 
-def _has_good_time(report: Report, now: datetime, limit: timedelta | None) -> bool:
+def _has_good_time(report: PackedReport, now: datetime, limit: timedelta | None) -> bool:
     """Return whether a report is fresh; without a limit, whether its time, if any, is usable."""
     if limit is not None:
         return is_fresh(report, now=now, limit=limit)
@@ -87,7 +87,7 @@ def _has_good_time(report: Report, now: datetime, limit: timedelta | None) -> bo
     return text is None or parse_observed_at(text) is not None
 
 
-def is_fresh(report: Report, *, now: datetime, limit: timedelta) -> bool:
+def is_fresh(report: PackedReport, *, now: datetime, limit: timedelta) -> bool:
     """Return whether the time of a report is usable and at most `limit` from `now`.
 
     One that is as far ahead is not: with a clock that is ahead, a node that is long gone would
@@ -110,9 +110,9 @@ def _build_silent_finding(name: str) -> Finding:
     )
 
 
-def _build_stale_finding(report: Report, now: datetime, advice: str) -> Finding:
+def _build_stale_finding(report: PackedReport, now: datetime, advice: str) -> Finding:
     state, repair = _describe_age(report.status.observed_at, now, advice)
-    name = show(report.metadata.name, 253)
+    name = show(report.name, 253)
     return _build_report_finding(
         report, f"The report of {name} {state}; its facts still count. {repair}"
     )
@@ -131,10 +131,10 @@ def _describe_age(text: str | None, now: datetime, advice: str) -> tuple[str, st
     return f"is {age_s} s old", advice
 
 
-def _build_report_finding(report: Report, message: str) -> Finding:
+def _build_report_finding(report: PackedReport, message: str) -> Finding:
     return Finding(
         kind=FindingKind.STALE_REPORT,
-        device=report.metadata.name,
+        device=report.name,
         port=None,
         severity=Severity.WARNING,
         message=message,
@@ -143,7 +143,7 @@ def _build_report_finding(report: Report, message: str) -> Finding:
 
 
 def derive_unready_findings(
-    reports: Iterable[Report], unready: Collection[str]
+    reports: Iterable[PackedReport], unready: Collection[str]
 ) -> tuple[Finding, ...]:
     """Return a finding per report whose agent is not ready.
 
@@ -156,20 +156,20 @@ def derive_unready_findings(
     return tuple(
         _build_report_finding(
             report,
-            f"The agent on {show(report.metadata.name, 253)} is not ready, so its report may "
+            f"The agent on {show(report.name, 253)} is not ready, so its report may "
             "be old; its facts still count. Check the status and the log of its pod.",
         )
         for report in reports
-        if report.device_kind is not None and report.metadata.name in unready
+        if report.device_kind is not None and report.name in unready
     )
 
 
-def derive_walk_findings(reports: Iterable[Report]) -> list[Finding]:
+def derive_walk_findings(reports: Iterable[PackedReport]) -> list[Finding]:
     """Return a finding per report of a switch whose last walk failed or was incomplete."""
     return [
         _build_report_finding(
             report,
-            f"The walk of switch {show(device.name or report.metadata.name)} is incomplete: "
+            f"The walk of switch {show(device.name or report.name)} is incomplete: "
             f"{row.message}. The facts of earlier walks still count. Check that the switch "
             "answers SNMP.",
         )

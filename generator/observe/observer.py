@@ -21,14 +21,14 @@ from topology.model.errors import ParseError
 from topology.model.fabric import Fabric
 from topology.model.facts import Finding, FindingKind
 from topology.model.tree import TopologyTree
-from topology.reports.compact_reports import Report
 from topology.reports.observed_time import is_ahead
+from topology.reports.packed_reports import PackedReport
 
 
 class TreeInputs(NamedTuple):
     """All inputs of a tree."""
 
-    reports: tuple[Report, ...]
+    reports: tuple[PackedReport, ...]
     inventory: Inventory | None
     tree_spec: TreeSpec = DEFAULT_TREE_SPEC
     named: NamedSweepers = EVERY_SWEEPER
@@ -165,14 +165,14 @@ def explain_unknown(observation: Observation | None, plane: str) -> str:
     return next((row.message for row in unknown), "no node could be placed")
 
 
-def _count_ahead(reports: Iterable[Report], now: datetime | None) -> int:
+def _count_ahead(reports: Iterable[PackedReport], now: datetime | None) -> int:
     """Return how many parts of sweeps are dated ahead of our clock: they count later."""
     return sum(
         report.sweep is not None and is_ahead(report.status.observed_at, now) for report in reports
     )
 
 
-def _extract_facts(reports: Iterable[Report]) -> list[object]:
+def _extract_facts(reports: Iterable[PackedReport]) -> list[object]:
     """Return the parts of reports that the tree and the plan depend on.
 
     These are the specs, the sweep state of agents, flapping ports, and, if a subnet has several

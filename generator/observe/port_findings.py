@@ -13,7 +13,6 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from topology.model.bounded_cache import BoundedCache
 from topology.model.errors import list_some, show
 from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import (
@@ -28,16 +27,10 @@ from topology.model.facts import (
 )
 from topology.model.lazy_rows import rows_at
 from topology.planes.plane import Plane
-from topology.reports.compact_reports import CompactReport, Report
-from topology.reports.host_summaries import outline_host
+from topology.reports.packed_reports import PackedReport
 
 _LLDP_COLLECTORS: Final = frozenset({"lldpd", "frames"})
 _MAX_SHOWN: Final = 4
-_MAX_CACHED_BYTES: Final = 4 << 20
-_ITEM_BYTES: Final = 128
-"""Of a name or shape of a port, besides its characters."""
-_PortForm: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
-"""The names and the shapes of the ports of a host."""
 _PortKey: TypeAlias = tuple[str, str]
 """Node and port."""
 
@@ -71,40 +64,16 @@ class _HostPorts(NamedTuple):
     """Whether any of its Ethernet ports hears a neighbor."""
 
 
-def read_hosts(reports: Iterable[Report]) -> list[_HostPorts]:
-    """Return the ports of each host; equal forms of a summary are read once."""
-    outlines: BoundedCache[_PortForm, _HostPorts] = BoundedCache(
-        _outline, weigh=_weigh_form, max_bytes=_MAX_CACHED_BYTES
-    )
+def read_hosts(reports: Iterable[PackedReport]) -> list[_HostPorts]:
+    """Return the ports of each host. Cost: one unpacked report each."""
     return [
-        _parse_host(report, outlines)._replace(
-            name=report.metadata.name, is_listening=_is_listening(report)
-        )
+        _read_host(report, device.ports)
         for report in reports
-        if report.device_kind is DeviceKind.HOST
+        if report.device_kind is DeviceKind.HOST and (device := report.device) is not None
     ]
 
 
-def _parse_host(report: Report, outlines: BoundedCache[_PortForm, _HostPorts]) -> _HostPorts:
-    """Return the ports of a host, without unpacking it if its summary is known."""
-    host = report.summary if isinstance(report, CompactReport) else None
-    if host is not None:
-        return outlines[host.port_names, host.shapes]
-    device = report.device
-    return _read_ports(device.ports if device is not None else ())
-
-
-def _outline(form: _PortForm) -> _HostPorts:
-    names, shapes = form
-    named = zip(outline_host(shapes).ports, names, strict=True)
-    return _read_ports([port._replace(name=name) for port, name in named])
-
-
-def _weigh_form(form: _PortForm, _: object) -> int:
-    return sum(_ITEM_BYTES + len(text) for texts in form for text in texts)
-
-
-def _is_listening(report: Report) -> bool:
+def _is_listening(report: PackedReport) -> bool:
     """Return whether an LLDP collector of the node worked."""
     collectors = report.status.collectors
     return any(one.outcome == "ok" and one.name in _LLDP_COLLECTORS for one in collectors)
@@ -113,7 +82,7 @@ def _is_listening(report: Report) -> bool:
 def derive_port_findings(
     fabric: Fabric,
     plane: Plane,
-    reports: Sequence[Report],
+    reports: Sequence[PackedReport],
 ) -> Iterator[Finding]:
     """Yield down-port, no-lldp and flapping-link findings. Cost: O(ports in reports + links).
 
@@ -126,11 +95,10 @@ def derive_port_findings(
     yield from _find_flapping_links(fabric, reports)
 
 
-def _read_ports(ports: Sequence[Port]) -> _HostPorts:
-    """Return the ports of a host whose name and report are not known."""
+def _read_host(report: PackedReport, ports: Sequence[Port]) -> _HostPorts:
     wired = [port for port in ports if port.medium is Medium.ETHERNET]
     return _HostPorts(
-        name="",
+        name=report.name,
         down_ports=tuple(port.name for port in ports if port.state is PortState.DOWN),
         down_hca_ports=tuple(
             port.name
@@ -143,7 +111,7 @@ def _read_ports(ports: Sequence[Port]) -> _HostPorts:
             for port in wired
             if port.state is PortState.UP
         ),
-        is_listening=False,
+        is_listening=_is_listening(report),
         has_neighbor=any(port.neighbors for port in wired),
     )
 
@@ -291,10 +259,8 @@ def _build_no_lldp_finding(ends: Sequence[PortName], ports: Sequence[_LinkedPort
     )
 
 
-def _find_flapping_links(fabric: Fabric, reports: Iterable[Report]) -> Iterator[Finding]:
-    reported = {
-        (report.metadata.name, show(port)) for report in reports for port in report.status.flapping
-    }
+def _find_flapping_links(fabric: Fabric, reports: Iterable[PackedReport]) -> Iterator[Finding]:
+    reported = {(report.name, show(port)) for report in reports for port in report.status.flapping}
     flapping = sorted(_find_ports(fabric, reported).values())
     peers = _map_peers(fabric, flapping)
     done: set[int] = set()

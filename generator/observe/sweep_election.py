@@ -25,7 +25,6 @@ from generator.ingest.subnets import find_subnets
 from generator.ingest.sweep_choice import UsedSweep
 from generator.observe.freshness import STALE_PERIODS, is_fresh
 from topology.model.ids import IdKind, natural_key
-from topology.reports.compact_reports import Report
 from topology.reports.fabric_status import (
     CountedSweep,
     FabricStatus,
@@ -33,6 +32,7 @@ from topology.reports.fabric_status import (
     SweepRole,
     SweepWitness,
 )
+from topology.reports.packed_reports import PackedReport
 
 _ROLE_ORDER: Final = (SweepRole.ELECTED, SweepRole.SPARE)
 _NUMBER: Final = re.compile(r"[1-9][0-9]?\Z")
@@ -64,7 +64,7 @@ class _SweepCandidate(NamedTuple):
 
 
 def elect_sweepers(
-    reports: Iterable[Report],
+    reports: Iterable[PackedReport],
     *,
     named: NamedSweepers,
     now: datetime,
@@ -86,9 +86,7 @@ def elect_sweepers(
         unready: nodes whose agent is known not to be ready.
         reach_ranks: by subnet and node, the ports whose sweep showed little, and how little.
     """
-    reports = sorted(
-        reports, key=lambda report: (natural_key(report.metadata.name), report.metadata.name)
-    )
+    reports = sorted(reports, key=lambda report: (natural_key(report.name), report.name))
     before: dict[str, list[Sweeper]] = defaultdict(list)
     for sweeper in named.status.sweepers:
         if _is_allowed(sweeper.node, named):
@@ -104,8 +102,8 @@ def elect_sweepers(
         # Reports from the future count as silent too: with a clock that is ahead, a node that is
         # long gone would stay elected.
         is_recent = period is None or is_fresh(report, now=now, limit=STALE_PERIODS * period)
-        is_able = _is_sweep_capable(report) and _is_allowed(report.metadata.name, named)
-        if is_able and is_recent and report.metadata.name not in unready:
+        is_able = _is_sweep_capable(report) and _is_allowed(report.name, named)
+        if is_able and is_recent and report.name not in unready:
             for candidate in _find_candidates(report, rank, role_ranks, reach_ranks):
                 candidates[candidate.key[0]].append(candidate)
     known = _find_swept_subnets(reports, named)
@@ -151,7 +149,7 @@ def _is_allowed(node: str, named: NamedSweepers) -> bool:
     return not named.listed or node in named.listed
 
 
-def _find_swept_subnets(reports: Iterable[Report], named: NamedSweepers) -> frozenset[str]:
+def _find_swept_subnets(reports: Iterable[PackedReport], named: NamedSweepers) -> frozenset[str]:
     """Return the subnets that are swept.
 
     In a cluster several hosts report a port in each of them, or a person listed their node, or
@@ -162,7 +160,7 @@ def _find_swept_subnets(reports: Iterable[Report], named: NamedSweepers) -> froz
     if not named.has_agent_tokens:
         return known
     counted = frozenset(sweep.subnet for sweep in named.status.sweeps)
-    listed = (report for report in reports if report.metadata.name in named.listed)
+    listed = (report for report in reports if report.name in named.listed)
     return find_attested_subnets(reports) | (counted & known) | find_subnets(listed)
 
 
@@ -179,13 +177,13 @@ def _elect_for_subnet(candidates: Sequence[_SweepCandidate]) -> list[Sweeper]:
     ]
 
 
-def _is_sweep_capable(report: Report) -> bool:
+def _is_sweep_capable(report: PackedReport) -> bool:
     sweeping = report.status.sweeping
     return sweeping is not None and sweeping.able
 
 
 def _find_candidates(
-    report: Report,
+    report: PackedReport,
     rank: int,
     role_ranks: Mapping[_CandidateKey, int],
     reach_ranks: _ReachRanks,
@@ -197,7 +195,7 @@ def _find_candidates(
         device, _, number = port.name.partition("/")
         if not (port.subnet and _LABEL.match(device) and _NUMBER.match(number)):
             continue
-        key = (port.subnet, report.metadata.name, device, int(number))
+        key = (port.subnet, report.name, device, int(number))
         role_rank = role_ranks.get(key, len(_ROLE_ORDER))
         if port.subnet in seen_subnets and role_rank == len(_ROLE_ORDER):
             continue  # one port of a node in a subnet is enough
@@ -208,14 +206,14 @@ def _find_candidates(
         yield _SweepCandidate(has_failed, reach_rank, role_rank, rank, position, key)
 
 
-def _name_ranks(report: Report, reach_ranks: _ReachRanks) -> dict[tuple[str, str], int]:
+def _name_ranks(report: PackedReport, reach_ranks: _ReachRanks) -> dict[tuple[str, str], int]:
     """Return the rank of each port whose sweep showed little, by its subnet and name."""
     if not reach_ranks:
         return {}
     by_guid = {
         (subnet, port.port_guid or port.guid): rank
         for subnet in {port.subnet for port in report.swept_ports}
-        for port, rank in reach_ranks.get((subnet, report.metadata.name), {}).items()
+        for port, rank in reach_ranks.get((subnet, report.name), {}).items()
     }
     device = report.device if by_guid else None
     return {

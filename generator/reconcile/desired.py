@@ -20,7 +20,7 @@ from generator.reconcile.plan import Action, plan_changes
 from topology.model.errors import ParseError, list_some, show
 from topology.model.facts import Finding, FindingKind, Severity
 from topology.model.tree import TopologyTree, without_nodes
-from topology.reports.compact_reports import Report
+from topology.reports.packed_reports import PackedReport
 
 _MAX_SHOWN: Final = 5
 _CONFLICT_TEXT: Final = {
@@ -32,7 +32,7 @@ _CONFLICT_TEXT: Final = {
 
 def compute_coverage(
     inventory: Inventory | None,
-    reports: Sequence[Report],
+    reports: Sequence[PackedReport],
     tree: TopologyTree,
     *,
     stale: Collection[str] = (),
@@ -50,7 +50,7 @@ def compute_coverage(
     listed = {node.name for node in inventory.nodes}
     is_swept = any(report.sweep is not None for report in reports)
     device_reports = (report for report in reports if report.device_kind is not None)
-    fresh = {report.metadata.name for report in device_reports} - set(stale)
+    fresh = {report.name for report in device_reports} - set(stale)
     placed = set(tree.nodes) - (set() if is_swept else set(stale))
     return Coverage(len(listed), len(listed & (fresh | placed)))
 

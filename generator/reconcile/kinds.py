@@ -74,7 +74,7 @@ def build_kind(resource: Resource, *, namespace: str = "") -> Kind[OwnedParts]:
     """
     local = resource._replace(namespace=namespace) if resource in NAMESPACED else resource
     older = _OLDER_VERSIONS.get(resource, ())
-    return Kind(local, lambda: _find_our_parts, pace=BULK, older_versions=older)
+    return Kind(local, _find_our_parts, pace=BULK, older_versions=older)
 
 
 def _find_our_parts(document: Mapping[str, Any]) -> OwnedParts:

@@ -41,7 +41,7 @@ def _parse_held(document: Mapping[str, Any]) -> HeldReservation:
 
 
 RESERVATIONS: Final[Kind[HeldReservation]] = Kind(
-    RESOURCE, lambda: _parse_held, pace=URGENT, is_private=True, has_status=True
+    RESOURCE, _parse_held, pace=URGENT, is_private=True, has_status=True
 )
 
 

@@ -13,8 +13,8 @@ from generator.ingest.sweep_choice import UsedSweep
 from generator.observe.sweep_election import confirm_sweeps, elect_sweepers
 from generator.store.base import FabricRead
 from topology.model.errors import ConfigError, KubeError, StoreError
-from topology.reports.compact_reports import Report
 from topology.reports.fabric_status import FabricStatus, parse_fabric
+from topology.reports.packed_reports import PackedReport
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,9 @@ class SweepElection:
         self._log_problem(problem)
         return problem is None
 
-    def elect(self, reports: Iterable[Report], unready: Collection[str] | None = None) -> None:
+    def elect(
+        self, reports: Iterable[PackedReport], unready: Collection[str] | None = None
+    ) -> None:
         """Elect sweepers and write them if they changed; log a failure once.
 
         Args:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from runtime.signals import noting_interruption
 from topology.model.errors import ConfigError, WriteError, show
 from topology.model.facts import Medium
@@ -95,7 +97,7 @@ def render_fabric_files(simulation: FabricSimulation) -> Iterator[tuple[str, str
         yield f"ibnetdiscover/{subnet}.txt", sweep
     status = ReportStatus(observed_at=simulation.observed_at)
     for report in _build_reports(damaged, sweeps):
-        dated = report.model_copy(update={"status": status})
+        dated = msgspec.structs.replace(report, status=status)
         yield f"reports/{report.metadata.name}.yaml", _render_json(render_report(dated))
     for name, text in render_lldpcli(by_medium[Medium.ETHERNET]):
         yield f"lldpcli/{name}", text

@@ -15,7 +15,7 @@
     history_object      the part of the history that a cluster keeps
     file_kinds          what a file is, if it is not what was expected
     packed_bytes        unpacks gzip in bounded memory
-    interned_reports    parses reports so that equal parts share memory
+    stored_reports      packs the reports of a cluster, and weighs them for the quota
 
 It may import `generator.kube`, `generator.objects`, `generator.outputs` and `topology`.
 """

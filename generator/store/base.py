@@ -10,7 +10,7 @@ from generator.kube.stored_objects import Listing
 from generator.objects.tree_record import TreeRecord
 from generator.outputs.hypernode import HyperNode
 from topology.model.errors import ParseError
-from topology.reports.compact_reports import Report
+from topology.reports.packed_reports import PackedReport
 from topology.reports.report_objects import is_withdrawn
 
 NO_VOLCANO: Final = (
@@ -22,7 +22,7 @@ NO_VOLCANO: Final = (
 class StoredReports(NamedTuple):
     """The reports of a store."""
 
-    reports: tuple[Report, ...] = ()
+    reports: tuple[PackedReport, ...] = ()
     """One report per name, sorted by name."""
     problems: tuple[ParseError, ...] = ()
     refused: Mapping[str, ParseError] = MappingProxyType({})
@@ -57,7 +57,7 @@ class FabricRead(NamedTuple):
     """Why it could not be read."""
 
 
-def build_stored_reports(listing: Listing[Report]) -> StoredReports:
+def build_stored_reports(listing: Listing[PackedReport]) -> StoredReports:
     """Return the reports of a listing, without withdrawn parts of sweeps."""
-    reports = tuple(report for report in listing.values if not is_withdrawn(report))
+    reports = tuple(report for report in listing.values if not is_withdrawn(report.sweep))
     return StoredReports(reports, listing.all_problems, listing.refused)

@@ -477,7 +477,7 @@ def _page(kind: Kind[Any]) -> Paging:
 
 def _complete(kind: Kind[Value]) -> Callable[[Mapping[str, Any]], Value]:
     """Return the parser of list items, which have no `apiVersion` and no `kind`."""
-    parse = kind.new_parser()
+    parse = kind.parse
     head = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
     return lambda item: parse({**head, **item})
 

@@ -11,6 +11,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from msgspec import structs
+
 from generator.kube.stored_objects import Listing, StoredObject
 from generator.objects.inventory import Inventory
 from generator.objects.pod_resources import FreeInventory
@@ -50,9 +52,9 @@ from topology.model.errors import (
     StoreError,
     show,
 )
-from topology.reports.compact_reports import Report, compact_report
 from topology.reports.fabric_status import FABRIC_NAME, fabric_head
 from topology.reports.neighbor_report import NeighborReport, render_report
+from topology.reports.packed_reports import PackedReport, pack_report
 
 Value = TypeVar("Value")
 
@@ -80,7 +82,7 @@ class FabricStore:
         """The version of the record that was read or written last, empty if there was none; None:
         it was not read, or cannot be."""
         self._free_capacity = FreeInventory()
-        self._named: tuple[Listing[Report], Inventory | None, StoredReports] | None = None
+        self._named: tuple[Listing[PackedReport], Inventory | None, StoredReports] | None = None
         """The reports and the inventory that were read last, and the reports as listed."""
 
     @property
@@ -136,7 +138,7 @@ class FabricStore:
         """
         if self.has_agent_tokens:
             known = self.objects.read(REPORTS).find(report.metadata.name)
-            if known is not None and _drop_time(known.value) == _drop_time(compact_report(report)):
+            if known is not None and _drop_time(known.value) == _drop_time(pack_report(report)):
                 return False
         return self.objects.apply(REPORTS, render_report(report)).is_changed
 
@@ -442,6 +444,6 @@ def _select_pods(pods: Listing[FollowedPod | None]) -> list[FollowedPod]:
     return [pod for pod in pods.values if pod is not None]
 
 
-def _drop_time(report: Report) -> tuple[object, ...]:
+def _drop_time(report: PackedReport) -> tuple[object, ...]:
     """Return the content of a report without its time."""
-    return report.content, report.status.model_copy(update={"observed_at": None})
+    return report.content, structs.replace(report.status, observed_at=None)

@@ -301,14 +301,14 @@ class FolderStore:
         is_changed = write_object(self.find_folder(kind.resource), name, text)
         known = self._listings.pop(kind, None)
         if known is not None and self._is_only_writer(kind):
-            row = StoredObject(name, kind.new_parser()(document), version)
+            row = StoredObject(name, kind.parse(document), version)
             self._listings[kind] = known[0], known[1].with_object(row)
         return Written(is_changed, version)
 
 
 def _list_named(folder: Path, kind: Kind[Value]) -> Listing[Value]:
     """Return the objects of a folder in which the object NAME is in NAME.yaml."""
-    parse = kind.new_parser()
+    parse = kind.parse
     objects: list[StoredObject[Value]] = []
     refused: dict[str, ParseError] = {}
     problems: list[ParseError] = []

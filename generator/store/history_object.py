@@ -28,7 +28,7 @@ class HistoryObject:
         """
         self._objects = objects
         self._namespace = namespace
-        self._kind: Kind[Mapping[str, Any]] = Kind(CONFIG_MAPS, lambda: dict, is_private=True)
+        self._kind: Kind[Mapping[str, Any]] = Kind(CONFIG_MAPS, dict, is_private=True)
 
     def read(self) -> bytes | None:
         """Return the content; None without an object that has one.

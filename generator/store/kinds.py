@@ -18,11 +18,11 @@ from generator.objects.inventory import ListedNode, parse_node
 from generator.objects.pods import FollowedPod, parse_followed_pod
 from generator.objects.tree_record import TreeRecord, parse_tree_record
 from generator.outputs.hypernode import HyperNode, parse_manifest
-from generator.store.interned_reports import REPORT_QUOTA, ReportInterner
 from generator.store.object_files import YAML_DUMPER, render_json
 from generator.store.object_folders import list_reports
+from generator.store.stored_reports import REPORT_QUOTA, read_stored_report
 from runtime.retry import Backoff
-from topology.reports.compact_reports import Report
+from topology.reports.packed_reports import PackedReport
 
 Value = TypeVar("Value")
 
@@ -56,8 +56,8 @@ class Kind(Generic[Value]):
     """A kind of objects, and the value that is kept of each."""
 
     resource: Resource
-    new_parser: Callable[[], Parse[Value]]
-    """Returns the parser of one store, which may let equal parts of objects share memory."""
+    parse: Parse[Value]
+    """Returns the value of a decoded object."""
     pace: WritePace = CAREFUL
     is_private: bool = False
     """Whether only Toponaut creates such objects, so that no name is taken."""
@@ -98,9 +98,9 @@ def _render_manifest_text(document: Mapping[str, Any]) -> str:
     return str(yaml.dump(document, Dumper=YAML_DUMPER, sort_keys=False))
 
 
-REPORTS: Final[Kind[Report]] = Kind(
+REPORTS: Final[Kind[PackedReport]] = Kind(
     resources.REPORTS,
-    ReportInterner,
+    read_stored_report,
     is_private=True,
     has_status=True,
     page_size=50,  # the report of a switch has 60 KB, and needs ten times as much while decoded
@@ -109,29 +109,25 @@ REPORTS: Final[Kind[Report]] = Kind(
 )
 HYPERNODES: Final[Kind[HyperNode]] = Kind(
     resources.HYPERNODES,
-    lambda: parse_manifest,
+    parse_manifest,
     is_optional=True,
     keep_cut=_keep_own,
     render_text=_render_manifest_text,
 )
 FABRICS: Final[Kind[Mapping[str, Any]]] = Kind(
     resources.FABRICS,
-    lambda: dict,
+    dict,
     has_status=True,
     keep_cut=lambda document: document,  # a person may end the file without a line break
 )
-RECORDS: Final[Kind[TreeRecord]] = Kind(
-    resources.RECORDS, lambda: parse_tree_record, is_private=True
-)
-NODES: Final[Kind[ListedNode]] = Kind(resources.NODES, lambda: parse_node)
+RECORDS: Final[Kind[TreeRecord]] = Kind(resources.RECORDS, parse_tree_record, is_private=True)
+NODES: Final[Kind[ListedNode]] = Kind(resources.NODES, parse_node)
 UNENDED_PODS: Final = (
     ("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="),
 )
-PODS: Final[Kind[FollowedPod | None]] = Kind(
-    resources.PODS, lambda: parse_followed_pod, query=UNENDED_PODS
-)
+PODS: Final[Kind[FollowedPod | None]] = Kind(resources.PODS, parse_followed_pod, query=UNENDED_PODS)
 """The pods that use resources of a node."""
-WHOLE_PODS: Final[Kind[Mapping[str, Any]]] = Kind(resources.PODS, lambda: dict, query=UNENDED_PODS)
+WHOLE_PODS: Final[Kind[Mapping[str, Any]]] = Kind(resources.PODS, dict, query=UNENDED_PODS)
 """The same pods, unparsed."""
 SERVED: Final[tuple[Kind[Any], ...]] = (REPORTS, NODES, HYPERNODES, FABRICS, RECORDS, PODS)
 """What every round of a server reads."""

@@ -66,10 +66,7 @@ def list_ignored_files(folder: Path) -> Iterator[ParseError]:
 
 
 def read_objects(
-    file: Path,
-    parse: Callable[[object], Value],
-    problems: list[ParseError],
-    read_whole: Callable[[bytes], Value | None] = lambda _: None,
+    file: Path, parse: Callable[[object], Value], problems: list[ParseError]
 ) -> list[Value]:
     """Return the objects of one file, and add its errors to `problems`.
 
@@ -77,15 +74,13 @@ def read_objects(
         file: its path.
         parse: returns the object in a decoded document.
         problems: takes the errors.
-        read_whole: returns the only object of a file that need not be decoded first, or None.
     """
     source = show(str(file), 1024)
     raw = read_file(file, source)
     if isinstance(raw, ParseError):
         problems.append(raw)
         return []
-    only = read_whole(raw)
-    return parse_objects(raw, parse, problems, source=source) if only is None else [only]
+    return parse_objects(raw, parse, problems, source=source)
 
 
 def parse_objects(

@@ -27,10 +27,9 @@ from generator.store.object_files import (
 from runtime.clock import utc_now
 from runtime.progress import NO_PROGRESS, Progress, track
 from topology.model.errors import ParseError, show
-from topology.reports.compact_reports import CompactReport, Report, compact_document, compact_file
-from topology.reports.neighbor_report import NeighborReport, render_report
+from topology.reports.neighbor_report import NeighborReport, parse_report, render_report
 from topology.reports.observed_time import is_ahead, parse_observed_at
-from topology.reports.report_shapes import ReportShapes
+from topology.reports.packed_reports import PackedReport, pack_report
 
 Value = TypeVar("Value")
 
@@ -54,23 +53,26 @@ def read_reports(
 
 def list_reports(
     folder: Path, *, now: datetime | None = None, progress: Progress = NO_PROGRESS
-) -> Listing[Report]:
+) -> Listing[PackedReport]:
     """Return every report in a folder, as `read_reports` does; a refused file has its own name."""
     files = list_files(folder)
     problems: list[ParseError] = [*list_ignored_files(folder)]
     refused: dict[str, ParseError] = {}
-    read_whole = partial(compact_file, shapes=ReportShapes())
-    rows: list[tuple[str, Path, CompactReport]] = []
+    rows: list[tuple[str, Path, PackedReport]] = []
     for file in track(files, "reading reports", progress):
         found: list[ParseError] = []
-        reports = read_objects(file, compact_document, found, read_whole)
-        rows += [(report.metadata.name, file, report) for report in reports]
+        reports = read_objects(file, _read_report, found)
+        rows += [(report.name, file, report) for report in reports]
         if found:
             refused[file.name] = found[0]
             problems += found[1:]
     chosen = _choose_one_per_name(rows, partial(_find_newest, now=now or utc_now()), problems)
-    objects = tuple(StoredObject[Report](report.metadata.name, report) for report in chosen)
+    objects = tuple(StoredObject[PackedReport](report.name, report) for report in chosen)
     return Listing(objects, refused, tuple(problems), len(files))
+
+
+def _read_report(document: object) -> PackedReport:
+    return pack_report(parse_report(document))
 
 
 def write_report(folder: Path, report: NeighborReport) -> bool:
@@ -132,7 +134,7 @@ def _find_agreed(objects: Sequence[HyperNode]) -> HyperNode | None:
     return objects[0] if all(item == objects[0] for item in objects) else None
 
 
-def _find_newest(objects: Sequence[CompactReport], *, now: datetime) -> CompactReport | None:
+def _find_newest(objects: Sequence[PackedReport], *, now: datetime) -> PackedReport | None:
     """Return the report observed last; None if several have that time and their facts differ.
 
     A report that is dated ahead of our clock counts only if all are.
@@ -149,7 +151,7 @@ def _find_newest(objects: Sequence[CompactReport], *, now: datetime) -> CompactR
     return objects[times.index(newest)] if is_clear else None
 
 
-def _rank_time(report: CompactReport, now: datetime) -> tuple[bool, float]:
+def _rank_time(report: PackedReport, now: datetime) -> tuple[bool, float]:
     """Return whether a time is not ahead, and its seconds since 1970; -inf if it is unusable."""
     text = report.status.observed_at
     observed = parse_observed_at(text)

@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from generator.objects.inventory import Inventory
 from generator.store.base import StoredReports
 from topology.identity.node_names import build_node_names
 from topology.model.facts import DeviceKind
-from topology.reports.compact_reports import Report, compact_report
-from topology.reports.neighbor_report import build_report
-from topology.reports.packed_claims import bind_to_node
+from topology.reports.packed_reports import PackedReport, bind_to_node, pack_device
 
 _SWEEP: Final = ".sweep."
 
@@ -28,7 +28,7 @@ def name_reports_as_listed(stored: StoredReports, inventory: Inventory | None) -
     changes.
     """
     listed = {node.name for node in inventory.nodes} if inventory else set[str]()
-    hosts = {one.metadata.name for one in stored.reports if one.device_kind is DeviceKind.HOST}
+    hosts = {one.name for one in stored.reports if one.device_kind is DeviceKind.HOST}
     unlisted = hosts - listed
     if inventory is None or not unlisted:
         return stored
@@ -39,18 +39,15 @@ def name_reports_as_listed(stored: StoredReports, inventory: Inventory | None) -
     if not chosen:
         return stored
     renamed = (_rename(report, chosen) for report in stored.reports)
-    return stored._replace(reports=tuple(sorted(renamed, key=lambda one: one.metadata.name)))
+    return stored._replace(reports=tuple(sorted(renamed, key=lambda one: one.name)))
 
 
-def _rename(report: Report, chosen: Mapping[str, str]) -> Report:
+def _rename(report: PackedReport, chosen: Mapping[str, str]) -> PackedReport:
     """Return a report of a node, or a part of its sweep, under the name of the node."""
-    reporter, mark, part = report.metadata.name.partition(_SWEEP)
+    reporter, mark, part = report.name.partition(_SWEEP)
     node, device = chosen.get(reporter), report.device
     if node is None:
         return report
     if device is not None:
-        bound = bind_to_node(device, node)
-        return compact_report(build_report(bound, name=node, status=report.status))
-    wire = report.to_wire()
-    named = wire.metadata.model_copy(update={"name": f"{node}{mark}{part}"})
-    return compact_report(wire.model_copy(update={"metadata": named}))
+        return replace(report, name=node, packed=pack_device(bind_to_node(device, node)))
+    return replace(report, name=f"{node}{mark}{part}")

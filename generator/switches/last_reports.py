@@ -22,8 +22,8 @@ from generator.switches.reports import (
 from generator.switches.targets import Target
 from generator.switches.walk import SwitchWalk, WalkOutcome
 from topology.model.ids import IdKind
-from topology.reports.compact_reports import Report
 from topology.reports.neighbor_report import NeighborReport
+from topology.reports.packed_reports import PackedReport, unpack_report
 
 _NO_LLDP_ADVICE: Final = "it answers, but no longer shows its LLDP tables: check its LLDP agent"
 
@@ -38,7 +38,7 @@ class LastReports:
         self._owners: dict[str, Target] = {}
         self._replaced: set[str] = set()
         """Names of reports to withdraw."""
-        self._stored: dict[str, Report] | None = None
+        self._stored: dict[str, PackedReport] | None = None
 
     def __contains__(self, target: object) -> bool:
         """Return whether a walk of this target ever gave a report."""
@@ -128,8 +128,8 @@ class LastReports:
                 for report in reports
                 for id_ in (report.device.ids if report.device else ())
                 if id_.kind is IdKind.IP
-            } | {report.metadata.name: report for report in reports}
+            } | {report.name: report for report in reports}
         by_name = self._stored.get(build_report_name(walk.device)) if walk.device else None
         last = by_name or self._stored.get(walk.target.address)
-        is_free = last is not None and last.metadata.name not in self._owners
-        return last.to_wire() if last is not None and is_free else None
+        is_free = last is not None and last.name not in self._owners
+        return unpack_report(last) if last is not None and is_free else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from generator.switches.report_kind import COLLECTOR
 from generator.switches.walk import SwitchWalk, WalkOutcome
 from topology.model.errors import show
@@ -61,8 +63,8 @@ def build_reports(walks: Iterable[SwitchWalk], *, observed_at: str) -> list[Neig
 
 def build_failed_report(last: NeighborReport, walk: SwitchWalk) -> NeighborReport:
     """Return the last report of a switch, with its facts and their time, plus the failed walk."""
-    status = last.status.model_copy(update={"collectors": (_build_collector_outcome(walk),)})
-    return last.model_copy(update={"status": status})
+    status = replace(last.status, collectors=(_build_collector_outcome(walk),))
+    return replace(last, status=status)
 
 
 def has_lost_lldp(last: NeighborReport, walk: SwitchWalk) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from agent.collection import CollectorRun
 from agent.loop import ReportLoop
@@ -229,7 +230,7 @@ def test_it_keeps_an_old_part_until_the_new_ones_are_written(agent: Agent) -> No
 def test_it_keeps_the_time_of_facts_across_a_restart(agent: Agent) -> None:
     agent.start().tick()
     report = agent.destination.reports["node01"]
-    old = report.model_copy(update={"status": ReportStatus(observed_at="2020-01-01T00:00:00Z")})
+    old = structs.replace(report, status=ReportStatus(observed_at="2020-01-01T00:00:00Z"))
     agent.destination.reports["node01"] = old
     agent.hear(None)
     agent.sysfs.rename(agent.sysfs.with_name("gone"))

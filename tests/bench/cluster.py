@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import click
+from msgspec import structs
 
 from generator.kube.resources import HYPERNODES
 from generator.outputs.hypernode import build_hypernode_tree, parse_manifest
@@ -259,9 +260,9 @@ def _altered(report: NeighborReport, *, is_down: bool) -> NeighborReport:
     if not is_down:
         return report
     first, *others = report.spec.ports
-    down = first.model_copy(update={"state": PortState.DOWN, "neighbors": ()})
-    spec = report.spec.model_copy(update={"ports": (down, *others)})
-    return report.model_copy(update={"spec": spec})
+    down = structs.replace(first, state=PortState.DOWN, neighbors=())
+    spec = structs.replace(report.spec, ports=(down, *others))
+    return structs.replace(report, spec=spec)
 
 
 def _call(client: PlacementClient, turns: Iterator[int]) -> list[float]:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from generator.observe.observer import FabricObserver, TreeInputs
-from topology.reports.compact_reports import CompactReport
 from topology.reports.neighbor_report import ReportStatus, SweepPart
+from topology.reports.packed_reports import PackedReport
 from topology.reports.sweep_parts import MAX_CHUNK_BYTES
 from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
@@ -102,7 +102,7 @@ TEXTS: Final[dict[str, Callable[[], str]]] = {
 }
 
 
-def reports_of(text: str, *, node: str = "n1", subnet: str = _SUBNET) -> Iterator[CompactReport]:
+def reports_of(text: str, *, node: str = "n1", subnet: str = _SUBNET) -> Iterator[PackedReport]:
     """Yield the parts of a sweep with any text, as a compromised node can write them."""
     raw = text.encode()
     packed = zlib.compress(raw, 9)
@@ -110,13 +110,11 @@ def reports_of(text: str, *, node: str = "n1", subnet: str = _SUBNET) -> Iterato
     sweep_id = hashlib.sha256(raw).hexdigest()[:16]
     for number, piece in enumerate(pieces):
         facts = b64encode(piece).decode("ascii")
-        part = SweepPart.model_construct(
-            subnet=subnet, sweep_id=sweep_id, part=number, of=len(pieces), facts=facts
-        )
-        yield CompactReport(f"{node}.sweep.{number}", ReportStatus(), None, part)
+        part = SweepPart(subnet=subnet, sweep_id=sweep_id, part=number, of=len(pieces), facts=facts)
+        yield PackedReport(f"{node}.sweep.{number}", ReportStatus(), None, b"", 0, part, ())
 
 
-def several_reports(names: list[str]) -> tuple[CompactReport, ...]:
+def several_reports(names: list[str]) -> tuple[PackedReport, ...]:
     """Return the sweeps of several nodes, each of its own subnet."""
     return tuple(
         report
@@ -155,10 +153,8 @@ def _observe() -> None:
     reports = []
     for line in sys.stdin:
         name, subnet, sweep_id, part, of, facts = line.split()
-        sweep = SweepPart.model_construct(
-            subnet=subnet, sweep_id=sweep_id, part=int(part), of=int(of), facts=facts
-        )
-        reports.append(CompactReport(name, ReportStatus(), None, sweep))
+        sweep = SweepPart(subnet=subnet, sweep_id=sweep_id, part=int(part), of=int(of), facts=facts)
+        reports.append(PackedReport(name, ReportStatus(), None, b"", 0, sweep, ()))
     FabricObserver().update(TreeInputs(tuple(reports), None), None)
     rows = _STATUS.read_text().splitlines()
     peak = next(int(row.split()[1]) * 1024 for row in rows if row.startswith("VmHWM:"))

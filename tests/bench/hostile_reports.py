@@ -19,18 +19,18 @@ from typing import Any, Final, NamedTuple
 
 from generator.kube.cache import Cache
 from generator.observe.observer import FabricObserver, TreeInputs
-from generator.store.interned_reports import REPORT_QUOTA, ReportInterner
+from generator.store.stored_reports import REPORT_QUOTA, read_stored_report
 from runtime.memory import collect_garbage_rarely, tune_for_server
 from tests.bench.hostile import BAR_BYTES, real_sweep
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
-from topology.reports.compact_reports import CompactReport
 from topology.reports.neighbor_report import (
     CollectorOutcome,
     ReportStatus,
     build_report,
     render_report,
 )
+from topology.reports.packed_reports import PackedReport
 from topology.reports.sweep_parts import split_sweep
 
 NUM_LIARS: Final = 18_000
@@ -241,7 +241,7 @@ def observe_alone(name: str, num_changed: int = NUM_CHANGED) -> Peak:
 def _observe(name: str, num_changed: int) -> None:
     collect_garbage_rarely()
     tune_for_server()
-    cache: Cache[CompactReport] = Cache(ReportInterner(), REPORT_QUOTA)
+    cache: Cache[PackedReport] = Cache(read_stored_report, REPORT_QUOTA)
     cache.replace(_receive(name, 0), lambda: "1")
     if cache.has_room:
         cache.replace(_receive(name, 0), lambda: "1")

@@ -195,7 +195,7 @@ def render_text(found: dict[str, Any]) -> str:
     )
     tables = (
         render_table(heads, mixes),
-        render_table(("HCAS", "SOURCES", "CHANGE", "DONE ANEW", "ROUND", "OF SWEEP"), rounds),
+        render_table(("HCAS", "SOURCES", "CHANGE", "ROUND", "OF SWEEP"), rounds),
         render_table(("INFERENCE", "GROWS AS HCAS TO THE POWER OF"), slopes),
         *([render_table(("GOAL", "AT MOST", "FOUND", "MET"), goals)] if goals else []),
         f"{len(found['goals']) - len(goals)} of {len(found['goals'])} goals are met.",

@@ -45,8 +45,8 @@ from tests.bench.source_figures import (
 )
 from topology.model.facts import Device, Medium
 from topology.model.tree import host_partitions
-from topology.reports.compact_reports import CompactReport, Report, compact_report
 from topology.reports.neighbor_report import build_report, render_report
+from topology.reports.packed_reports import PackedReport, pack_report, unpack_report
 from topology.reports.sweep_parts import split_sweep
 from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
@@ -222,11 +222,11 @@ def measure_rounds(files: SourceFiles, mix: str) -> list[RoundFigure]:
     text = files.path("sweep").read_text(encoding="utf-8")
     has_sweep = "sweep" in MIXES[mix]
     stored = read_inputs(files.sources(mix)._replace(ibnetdiscover=(), nodes=None)).reports
-    reports = [compact_report(report.to_wire()) for report in stored]
+    reports = [pack_report(unpack_report(report)) for report in stored]
     parts = list(_split(text)) if has_sweep else []
     at = text.rindex("NDR")
     later = list(_split(text[:at] + "HDR" + text[at + 3 :])) if has_sweep else []
-    rounds: list[tuple[str, list[Report]]] = [(FIRST, [*reports, *parts])]
+    rounds: list[tuple[str, list[PackedReport]]] = [(FIRST, [*reports, *parts])]
     if reports:
         rounds.append(("a report", [*_change_report(reports), *parts]))
     rounds.append((NOTHING, [*_change_report(reports), *_copy(parts)]))
@@ -239,7 +239,7 @@ def _run_rounds(
     files: SourceFiles,
     mix: str,
     inventory: Inventory | None,
-    rounds: Iterable[tuple[str, list[Report]]],
+    rounds: Iterable[tuple[str, list[PackedReport]]],
 ) -> Iterator[RoundFigure]:
     observer = FabricObserver()
     for change, reports in rounds:
@@ -254,16 +254,16 @@ def _run_rounds(
         yield RoundFigure(files.num_hcas, mix, change, seconds)
 
 
-def _split(text: str) -> Iterator[CompactReport]:
-    return map(compact_report, split_sweep(text, node="node-0001", subnet=subnet_of(0)))
+def _split(text: str) -> Iterator[PackedReport]:
+    return map(pack_report, split_sweep(text, node="node-0001", subnet=subnet_of(0)))
 
 
-def _copy(reports: Iterable[CompactReport]) -> list[CompactReport]:
+def _copy(reports: Iterable[PackedReport]) -> list[PackedReport]:
     """Return equal reports that are other objects, as they arrive anew from the API server."""
-    return [compact_report(report.to_wire()) for report in reports]
+    return [pack_report(unpack_report(report)) for report in reports]
 
 
-def _change_report(reports: Sequence[CompactReport]) -> list[CompactReport]:
+def _change_report(reports: Sequence[PackedReport]) -> list[PackedReport]:
     """Return reports of which one has another rate of its last port."""
     if not reports:
         return []
@@ -272,7 +272,7 @@ def _change_report(reports: Sequence[CompactReport]) -> list[CompactReport]:
         raise WrongResultError("the first report is no device")
     ports = (*device.ports[:-1], device.ports[-1]._replace(rate_bps=1_000_000_000))
     changed = build_report(replace(device, ports=ports), name=reports[0].name)
-    return [compact_report(changed), *reports[1:]]
+    return [pack_report(changed), *reports[1:]]
 
 
 def measure_sizes(

@@ -36,6 +36,7 @@ from generator.simulation.replay.trace import parse_trace
 from generator.switches.targets import parse_switches
 from tests.fuzz import seeds
 from tests.generator.reconcile.applies import Cabling, Step, check_ends_alike
+from tests.packed_reports import packed
 from tests.topology.source_views import listed_agents
 from topology.findings.silences import parse_silences
 from topology.join.fabric_join import build_fabric
@@ -165,7 +166,7 @@ def _report(raw: bytes) -> None:
         with suppress(ReportError):
             report = parse_report(document)
             assert parse_report(render_report(report)) == report
-            _check_errors(build_claims([report]).problems)
+            _check_errors(build_claims(packed([report])).problems)
 
 
 def _inventory(raw: bytes) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from msgspec import structs
+
 from topology.model.facts import Device, DeviceKind, Medium, Port, PortState
 from topology.model.ids import Id, IdKind
 from topology.reports.neighbor_report import (
@@ -52,4 +54,4 @@ def swept(
     name: str, subnet: str = A, *, text: str = "x", age: timedelta = timedelta()
 ) -> NeighborReport:
     (part,) = split_sweep(text, node=name, subnet=subnet)
-    return part.model_copy(update={"status": ReportStatus(observed_at=stamp(age))})
+    return structs.replace(part, status=ReportStatus(observed_at=stamp(age)))

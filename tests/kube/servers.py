@@ -37,6 +37,7 @@ from tests.lab.wait import wait_until
 from tests.repository import ROOT
 from topology.model.tree import host_partitions
 from topology.reports.neighbor_report import NeighborReport, render_report
+from topology.reports.packed_reports import unpack_report
 from topology.synthetic import derive_truth
 
 DEADLINE_S = 90
@@ -60,10 +61,10 @@ class Cluster:
         """Write the reports of a scene, and delete all others; equal reports are not written."""
         reports = StoreFolder(scene.store()).read_reports().reports
         for report in reports:
-            self.write_report(report.to_wire())
+            self.write_report(unpack_report(report))
         self.forget(
             {one["metadata"]["name"] for one in self.items(REPORTS)}.difference(
-                report.metadata.name for report in reports
+                report.name for report in reports
             )
         )
 

@@ -1,4 +1,4 @@
-"""What a schema lets through, as one nested value: of a pydantic model, and of a CRD.
+"""What a schema lets through, as one nested value: of a model, and of a CRD.
 
 Only what decides is in it: types, limits, patterns, closed sets, what must be there. Titles,
 descriptions, defaults and everything that only Kubernetes knows are not.
@@ -7,8 +7,6 @@ descriptions, defaults and everything that only Kubernetes knows are not.
 import re._parser as patterns  # type: ignore[import-not-found]  # knows how wide a match can be
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
-
-from pydantic import BaseModel
 
 Shape = dict[str, Any]
 _KEPT: Final = (
@@ -26,9 +24,8 @@ _SERVERS: Final = frozenset({"apiVersion", "kind", "metadata"})
 """Fields of an object's root, which the server checks itself."""
 
 
-def shape_of_model(model: type[BaseModel]) -> Shape:
-    """Return what the model of a whole object accepts."""
-    schema = model.model_json_schema(by_alias=True)
+def shape_of_model(schema: Mapping[str, Any]) -> Shape:
+    """Return what the JSON schema of a whole object accepts."""
     return _rootless(_of_model(schema, schema.get("$defs", {})))
 
 

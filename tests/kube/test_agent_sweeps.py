@@ -82,7 +82,7 @@ class Reader:
 
     def read(self) -> StoredReports:
         found = self._store.read_reports()
-        own = (one for one in found.reports if one.metadata.name.startswith(self._names))
+        own = (one for one in found.reports if one.name.startswith(self._names))
         return found._replace(reports=tuple(own))
 
     def take(self) -> ReportClaims:
@@ -259,7 +259,7 @@ def test_an_older_generator_and_agent_take_a_newer_agents_report_without_its_new
             what="the newer schema",
         )
         found = reader.read()
-        assert ([one.metadata.name for one in found.reports], found.problems) == ([node.name], ())
+        assert ([one.name for one in found.reports], found.problems) == ([node.name], ())
         assert len(reader.take().claims) == 1
         agent.answers["neighbors"] = CommandTimeout("late")
         agent.start()

@@ -27,6 +27,7 @@ from tests.lab.api_server import ApiServer
 from tests.lab.wait import wait_until
 from topology.model.errors import KubeNotFound, KubeUnavailable
 from topology.reports.neighbor_report import render_report
+from topology.reports.packed_reports import unpack_report
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
@@ -46,9 +47,9 @@ class Cluster:
         head = {"apiVersion": FABRICS.api_version, "kind": FABRICS.kind}
         api.apply(f"{FABRICS.path('default')}?fieldManager=person", head | fabric)
         for report in read_reports(scene.reports()).reports:
-            rendered = render_report(report.to_wire())
+            rendered = render_report(unpack_report(report))
             made = api.expect("POST", REPORTS.path(), rendered)
-            path = f"{REPORTS.path(report.metadata.name)}/status"
+            path = f"{REPORTS.path(report.name)}/status"
             api.expect("PUT", path, made | {"status": rendered.get("status", {})})
 
     def run(self, command: str, *words: object) -> Ran:

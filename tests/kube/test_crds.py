@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pytest
 import yaml
-from pydantic import BaseModel
 
+from generator.cli.schemas import Model, schema_of
 from generator.kube.resources import FABRICS, RECORDS, REPORTS, RESERVATIONS, Resource
 from generator.objects.fabric import FabricDocument
 from generator.objects.reservation import PlacementReservation
@@ -17,7 +17,7 @@ from tests.repository import ROOT
 from topology.reports.neighbor_report import NeighborReport
 
 FOLDER: Final = ROOT / "daemonset" / "crds"
-MODELS: Final[Mapping[Resource, type[BaseModel]]] = {
+MODELS: Final[Mapping[Resource, Model]] = {
     FABRICS: FabricDocument,
     REPORTS: NeighborReport,
     RESERVATIONS: PlacementReservation,
@@ -40,7 +40,7 @@ def test_it_has_a_file_for_each_kind_and_no_other() -> None:
 
 @every_kind
 def test_it_matches_the_model(resource: Resource) -> None:
-    model = shape_of_model(MODELS[resource])
+    model = shape_of_model(schema_of(MODELS[resource]))
     assert differences(model, shape_of_crd(read_crd(resource))) == []
 
 
@@ -83,7 +83,7 @@ DRIFTS: Final[Mapping[str, Callable[[Mapping[str, Any]], object]]] = {
 def test_it_notices(drift: Callable[[Mapping[str, Any]], object]) -> None:
     crd = copy.deepcopy(read_crd(REPORTS))
     drift(crd)
-    assert len(differences(shape_of_model(NeighborReport), shape_of_crd(crd))) == 1
+    assert len(differences(shape_of_model(schema_of(NeighborReport)), shape_of_crd(crd))) == 1
 
 
 @every_kind

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from generator.kube.resources import HYPERNODES, REPORTS
 from tests.daemonset.callers import Caller
@@ -53,9 +54,9 @@ class SweptCluster(Cluster):
 
     def sweep(self, node: str, devices: Sequence[Device] = DEVICES) -> None:
         for part in sweep_by(node, devices):
-            now = part.status.model_copy(update={"observed_at": _now()})
+            now = structs.replace(part.status, observed_at=_now())
             self.write_report(part)
-            self.write_status(part.model_copy(update={"status": now}))
+            self.write_status(structs.replace(part, status=now))
 
     def swept(self) -> list[str]:
         """Return the nodes whose sweeps count."""
@@ -190,9 +191,9 @@ def test_a_damaged_sweep_is_an_unusable_report_that_names_its_node(cluster: Swep
     before = cluster.versions()
     (part,) = sweep_by(FIRST)
     assert part.spec.sweep is not None
-    damaged = part.spec.sweep.model_copy(update={"facts": "AAAA"})
-    spec = part.spec.model_copy(update={"sweep": damaged})
-    write_as(cluster, FIRST, [part.model_copy(update={"spec": spec})], _now())
+    damaged = structs.replace(part.spec.sweep, facts="AAAA")
+    spec = structs.replace(part.spec, sweep=damaged)
+    write_as(cluster, FIRST, [structs.replace(part, spec=spec)], _now())
     cluster.await_that(lambda: "unusable-report" in cluster.findings(), "a finding")
     rows = json.loads(read_findings(cluster).out)
     assert [row["subject"]["device"] for row in rows if row["kind"] == "unusable-report"] == [FIRST]
@@ -208,8 +209,8 @@ def test_half_a_sweep_freezes_no_ethernet_cluster(other_api: ApiServer, tmp_path
         liar = cluster.scene.hosts[2]
         (part,) = sweep_by(liar, subnet="fe80000000000bad")
         assert part.spec.sweep is not None
-        sweep = part.spec.sweep.model_copy(update={"of": 2})
-        half = part.model_copy(update={"spec": part.spec.model_copy(update={"sweep": sweep})})
+        sweep = structs.replace(part.spec.sweep, of=2)
+        half = structs.replace(part, spec=structs.replace(part.spec, sweep=sweep))
         write_as(cluster, liar, [half], "2026-11-22T00:00:00Z")
         with serving(cluster, tmp_path):
             cluster.await_tree()

@@ -11,12 +11,12 @@ from generator.kube.cache import Cache
 from generator.kube.paged_list import Paging, list_into_cache
 from generator.kube.quota import Quota
 from generator.kube.resources import REPORTS
-from generator.store.interned_reports import REPORT_QUOTA
+from generator.store.stored_reports import REPORT_QUOTA
 from tests.effort import examples
 from tests.kube.worlds import FakeServer, History
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, Source
-from topology.reports.compact_reports import compact_report
 from topology.reports.neighbor_report import build_report
+from topology.reports.packed_reports import pack_report
 
 LIMIT = 1 << 20
 QUOTA: Quota[str] = Quota(LIMIT, lambda name: name.partition(".")[0], len)
@@ -210,7 +210,7 @@ def test_a_report_weighs_what_it_unpacks_to() -> None:
     ports = tuple(Port(f"eth{at}", medium=Medium.ETHERNET, neighbors=crowd) for at in range(4))
     small, large = (
         REPORT_QUOTA.weigh(
-            compact_report(build_report(Device(DeviceKind.HOST, "n1", (), rows), name="n1"))
+            pack_report(build_report(Device(DeviceKind.HOST, "n1", (), rows), name="n1"))
         )
         for rows in ((), ports)
     )

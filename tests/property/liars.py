@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from msgspec import structs
+
 from tests.property.witnesses import Scene, Witnesses, honest_witnesses, node_guids, own_guids
 from topology.model.facts import (
     Capability,
@@ -52,7 +54,7 @@ def tell_lies(scene: Scene, liar: str, rng: random.Random) -> Witnesses:
     if rng.random() < 0.15:
         witnesses.lies.append("kind: switch")
         report = _with_kind(report, DeviceKind.SWITCH)
-    witnesses.reports[liar] = report.model_copy(update={"status": author.any_status()})
+    witnesses.reports[liar] = structs.replace(report, status=author.any_status())
     if rng.random() < 0.15:
         witnesses.lies.append("device under the name of a sweep part")
         for number in range(rng.randint(1, 30)):
@@ -133,10 +135,8 @@ def lie_in_a_walk(scene: Scene, switch: str, rng: random.Random) -> Witnesses:
 
 def _with_kind(report: NeighborReport, kind: DeviceKind) -> NeighborReport:
     device = report.spec.device or ReportDevice(kind=kind, name="")
-    spec = report.spec.model_copy(update={"device": device.model_copy(update={"kind": kind})})
-    return report.model_copy(
-        update={"spec": spec, "metadata": ReportMetadata(name=report.metadata.name)}
-    )
+    spec = structs.replace(report.spec, device=structs.replace(device, kind=kind))
+    return structs.replace(report, spec=spec, metadata=ReportMetadata(name=report.metadata.name))
 
 
 class _Liar:

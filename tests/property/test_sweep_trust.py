@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from generator.ingest.claims import build_claims
 from generator.ingest.inputs import Inputs
@@ -21,6 +22,7 @@ from generator.observe.observation import observe
 from generator.observe.sweep_election import confirm_sweeps, elect_sweepers
 from tests.effort import examples
 from tests.generator.sweep_reports import NOW, hca
+from tests.packed_reports import packed
 from topology.model.facts import Device, DeviceKind, FindingKind, Port
 from topology.model.tree import TopologyTree
 from topology.reports.fabric_status import FabricStatus
@@ -94,9 +96,9 @@ def lies(draw: st.DrawFn, node: str, devices: Sequence[Device]) -> list[Neighbor
         for part in split_sweep(text, node=node, subnet=draw(subnets), first=len(written)):
             assert isinstance(part.spec.sweep, SweepPart)
             of = draw(st.sampled_from([1, 2, 4096]))
-            sweep = part.spec.sweep.model_copy(update={"of": of})
-            spec = part.spec.model_copy(update={"sweep": sweep})
-            written.append(part.model_copy(update={"spec": spec, "status": status(ahead)}))
+            sweep = structs.replace(part.spec.sweep, of=of)
+            spec = structs.replace(part.spec, sweep=sweep)
+            written.append(structs.replace(part, spec=spec, status=status(ahead)))
     return written
 
 
@@ -116,11 +118,11 @@ class Judged:
 
     def __init__(self, reports: Sequence[NeighborReport], before: FabricStatus) -> None:
         named = NamedSweepers(before, has_agent_tokens=True)
-        self.status = elect_sweepers(reports, named=named, now=NOW, period=None)
-        claims = build_claims(reports, named=replace(named, status=self.status), now=NOW)
+        self.status = elect_sweepers(packed(reports), named=named, now=NOW, period=None)
+        claims = build_claims(packed(reports), named=replace(named, status=self.status), now=NOW)
         self.used: tuple[UsedSweep, ...] = claims.used_sweeps
         self.unknown = claims.unknown_subnets
-        inputs = Inputs(claims.claims, tuple(reports), findings=claims.findings)
+        inputs = Inputs(claims.claims, tuple(packed(reports)), findings=claims.findings)
         observed = observe(inputs, now=NOW)
         assert observed is not None
         self.observation = observed.observation
@@ -142,7 +144,7 @@ def test_what_a_node_that_is_no_sweeper_writes_moves_no_other_node(data: st.Data
     text = render_ibnetdiscover(devices)
     for claim in claims[:2]:
         parts = split_sweep(text, node=claim.report, subnet=SUBNET)
-        honest += [part.model_copy(update={"status": status()}) for part in parts]
+        honest += [structs.replace(part, status=status()) for part in parts]
     first = Judged(honest, FabricStatus())
     counted = confirm_sweeps(first.status, first.used, is_in_sync=True)
     liar = data.draw(st.sampled_from(claims[2:]))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from generator.ingest.claims import build_claims
 from generator.ingest.inputs import Inputs
 from generator.objects.inventory import Inventory, parse_nodes
+from tests.packed_reports import packed
 from topology.model.claims import SweptClaims
 from topology.model.errors import ConfigError
 from topology.model.facts import Device, DeviceKind, Medium
@@ -82,11 +83,11 @@ class Witnesses:
     def inputs(self) -> Inputs:
         """Return the inputs of an observation."""
         reports = tuple(self.reports.values())
-        told = build_claims(reports, frozenset(self.scene.nodes))
+        told = build_claims(packed(reports), frozenset(self.scene.nodes))
         swept = (SweptClaims(tuple(self.sweep)),) if self.sweep else ()
         return Inputs(
             claims=(*told.claims, *swept),
-            reports=reports,
+            reports=packed(reports),
             inventory=self.scene.inventory(),
         )
 

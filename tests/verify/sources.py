@@ -14,8 +14,7 @@ from topology.model.claims import Claim, Origin, SweptClaims
 from topology.model.facts import Device, DeviceKind, Medium
 from topology.model.ids import Id, IdKind
 from topology.model.tree import TopologyTree
-from topology.reports.packed_claims import PackedClaim
-from topology.reports.packed_devices import pack_device
+from topology.reports.packed_reports import PackedClaim, pack_device
 from topology.sources.ibnetdiscover.chunks import NumpyReader
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
 from topology.sources.ibnetdiscover.printer import render_ibnetdiscover

@@ -20,7 +20,7 @@ from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin, SweptClaims, expand_claims
 from topology.model.facts import Medium
 from topology.model.tree import all_nodes
-from topology.reports.packed_claims import PackedClaim
+from topology.reports.packed_reports import PackedClaim
 from topology.synthetic import (
     DamagedFabric,
     FabricKind,

@@ -3,7 +3,6 @@
     fabric_join          the entry point: claims of any origin, with contradictions, to a fabric
     claim_columns        all claims in order, each read once, a sweep as columns; ids of devices
     claim_rows           the ports and neighbor entries of claims that are read, as rows
-    shaped_claims        packed reports as rows, from the texts in which ports of a shape differ
     swept_nodes          the nodes and port lines of a sweep as claims and rows
     fabric_rows          the rows of all claims under one numbering
     neighbor_resolution  which device each neighbor entry means

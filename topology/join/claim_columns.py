@@ -28,13 +28,11 @@ from topology.identity.disputed_ids import neighbor_keys
 from topology.identity.heard_descriptions import HeardDescriptions
 from topology.identity.node_names import NodeNames, find_free_texts
 from topology.join.claim_rows import PortRowBuilder
-from topology.join.shaped_claims import ShapedClaims
 from topology.join.swept_nodes import SweptNodes, read_swept_nodes
 from topology.model.claims import Claim, Key, Origin, SweptClaims
 from topology.model.fabric_columns import Flags, Index
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import Id, IdKind
-from topology.reports.packed_claims import PackedClaim
 from topology.sources.ibnetdiscover.lazy_devices import SweptDevices
 
 NO_SWEEP = -1
@@ -128,20 +126,6 @@ class ClaimReader:
     """By position: the hashes of the keys that the claim mentions as neighbors."""
     rows: PortRowBuilder = field(default_factory=PortRowBuilder)
     heard_descriptions: HeardDescriptions = field(default_factory=HeardDescriptions)
-    shaped: ShapedClaims | None = None
-    """Reads packed claims."""
-
-    def read(self, claim: Claim) -> None:
-        """Add a claim."""
-        if isinstance(claim, PackedClaim):
-            first_row = len(self.rows)
-            if self.shaped is None:
-                self.shaped = ShapedClaims(self.rows, self.heard_descriptions)
-            found = self.shaped.read(claim, len(self.claims))
-            if found is not None:
-                self._add(claim, found.facts, found.heard_keys, first_row)
-                return
-        self.read_device(claim, claim.device)
 
     def read_device(self, claim: Claim, device: Device) -> None:
         """Add a claim, given its device."""
@@ -149,16 +133,10 @@ class ClaimReader:
         self.rows.add(len(self.claims), device)
         self.heard_descriptions.add(claim.origin, device)
         heard_keys = list(map(hash, _heard_keys(claim.origin, device)))
-        self._add(claim, read_facts(device), heard_keys, first_row)
-
-    def _add(
-        self, claim: Claim, facts: ClaimFacts, heard_keys: Sequence[int], first_row: int
-    ) -> None:
-        """Add a claim whose rows were added."""
         if heard_keys:
             self.heard[len(self.claims)] = heard_keys
         self.claims.append(claim)
-        self.facts.append(facts)
+        self.facts.append(read_facts(device))
         self.sweep_of_claim.append(NO_SWEEP)
         self.node_of_claim.append(0)
         self.first_rows.append(first_row)
@@ -268,7 +246,7 @@ def read_claims(claims: Iterable[Claim | SweptClaims]) -> ClaimColumns:
         if isinstance(claim, SweptClaims):
             reader.read_sweep(claim)
         else:
-            reader.read(claim)
+            reader.read_device(claim, claim.device)
     return reader.build()
 
 

@@ -7,9 +7,8 @@ hashes of the keys; see `port_numbers.port_keys`.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from topology.identity.device_kinds import BY_MAC, BY_NAME, FORWARDS, STATION, UNKNOWN_STYLE
 from topology.join.neighbor_links import Numbers
 from topology.join.port_numbers import port_keys, select_best_source, sort_ports
-from topology.join.port_table import PortTable, PortTableBuilder, encode_port
+from topology.join.port_table import PortTable, PortTableBuilder
 from topology.model.claims import strong_key
 from topology.model.fabric_columns import Codes, Flags, Index
 from topology.model.facts import Capability, Device, Neighbor, Port, Source
@@ -36,14 +35,10 @@ def neighbor_entries(devices: Iterable[Device]) -> Iterator[tuple[Port, Sequence
 
 def port_name_style(neighbor: Neighbor) -> str:
     """Return the subtype of the port id that a neighbor sends; empty without a port id."""
-    return next(
-        (
-            identifier.subtype
-            for identifier in neighbor.port_ids
-            if identifier.kind is IdKind.PORT_ID
-        ),
-        "",
-    )
+    for identifier in neighbor.port_ids:
+        if identifier.kind is IdKind.PORT_ID:
+            return identifier.subtype
+    return ""
 
 
 def encode_style(neighbor: Neighbor) -> int:
@@ -111,11 +106,9 @@ def _hash_array() -> array[int]:
 
 
 @dataclass(slots=True)
-class DeviceRows:
-    """The rows of claims whose devices are built; each list has one entry per port or per entry."""
+class PortRowBuilder:
+    """Collects the rows of claims; each list has one entry per port, or per neighbor entry."""
 
-    rows: array[int] = field(default_factory=_hash_array)
-    """By port: its row."""
     table: PortTableBuilder = field(default_factory=PortTableBuilder)
     has_name: bytearray = field(default_factory=bytearray)
     key_sizes: array[int] = field(default_factory=_hash_array)
@@ -128,10 +121,18 @@ class DeviceRows:
     far_key_sizes: array[int] = field(default_factory=_hash_array)
     far_keys: array[int] = field(default_factory=_hash_array)
 
-    def add(self, claim_number: int, device: Device, row: int) -> None:
+    def __len__(self) -> int:
+        """Return the number of ports so far."""
+        return len(self.has_name)
+
+    @property
+    def num_entries(self) -> int:
+        """The number of neighbor entries so far."""
+        return len(self.has_key)
+
+    def add(self, claim_number: int, device: Device) -> None:
         """Add the ports of a claim, in the order of `sort_ports`. Cost: 10 µs a port."""
-        for number, (port, neighbors) in enumerate(neighbor_entries((device,)), row):
-            self.rows.append(number)
+        for port, neighbors in neighbor_entries((device,)):
             self.table.add(claim_number, port)
             self.has_name.append(bool(port.name))
             keys = port_keys(port.ids, port.name)
@@ -142,8 +143,10 @@ class DeviceRows:
                 self._add_entry(neighbor)
 
     def _add_entry(self, neighbor: Neighbor) -> None:
-        keys = (key for identifier in neighbor.device_ids if (key := strong_key(identifier)))
-        key = next(keys, None)
+        key = None
+        for identifier in neighbor.device_ids:
+            if (key := strong_key(identifier)) is not None:
+                break
         self.first_keys.append(0 if key is None else hash(key))
         self.has_key.append(key is not None)
         self.is_swept.append(neighbor.source is Source.IB)
@@ -152,228 +155,27 @@ class DeviceRows:
         self.far_keys.extend(map(hash, far_keys))
         self.far_key_sizes.append(len(far_keys))
 
-
-class ShapeRows:
-    """The rows of all ports of one shape; each column has one entry per port."""
-
-    def __init__(self, number: int, port: Port, texts: tuple[int, int]) -> None:
-        """Take what the rows have in common.
-
-        Args:
-            number: of the shape.
-            port: with marks in place of its texts.
-            texts: the numbers of its RDMA device, if it is part of the shape, and of its subnet.
-        """
-        near = next(iter(port.neighbors), None)
-        self.number, self.port, self._texts = number, port, texts
-        self.neighbor: Neighbor | None = near
-        self.keys = [_hash_array() for _ in port_keys(port.ids, port.name)]
-        """By key of a port: its hash."""
-        far = port_keys(near.port_ids, near.port_name) if near else ()
-        self.far_keys = [_hash_array() for _ in far]
-        self.first_keys = _hash_array()
-        """Empty if the device that is heard has no strong id."""
-        self.rdma = array("i")
-        """Empty if it is part of the shape."""
-
-    def entry_codes(self) -> tuple[bool, bool, int]:
-        """Return whether entries have a strong key, whether a sweep reports them, their style."""
-        if self.neighbor is None:
-            return False, False, 0
-        is_swept = self.neighbor.source is Source.IB
-        return bool(self.first_keys), is_swept, encode_style(self.neighbor)
-
-    def fill(self, table: PortTable, rows: Index) -> None:
-        """Fill in the columns of the ports of this shape, without their devices and names."""
-        rdma, subnet = self._texts
-        codes = encode_port(self.port)
-        table.media[rows], table.states[rows] = codes.medium, codes.state
-        table.rates[rows], table.distances[rows] = codes.rate, codes.distance
-        table.firmware_lldp[rows], table.subnets[rows] = codes.firmware_lldp, subnet
-        table.rdma[rows] = np.array(self.rdma, np.int32) if self.rdma else rdma
-
-
-@dataclass(slots=True)
-class PortRowBuilder:
-    """Collects the rows of claims: of devices that are built, and of packed ones by shape."""
-
-    read: DeviceRows = field(default_factory=DeviceRows)
-    shapes: list[ShapeRows] = field(default_factory=list)
-    num_rows: int = 0
-    num_entries: int = 0
-    _claims: array[int] = field(default_factory=lambda: array("q"))
-    """By port of a packed claim, as the following: the number of the claim."""
-    _shapes: array[int] = field(default_factory=lambda: array("i"))
-    _rows: array[int] = field(default_factory=lambda: array("q"))
-    _names: array[int] = field(default_factory=lambda: array("i"))
-
-    def __len__(self) -> int:
-        """Return the number of ports so far."""
-        return self.num_rows
-
-    @property
-    def table(self) -> PortTableBuilder:
-        """Numbers the texts of all rows."""
-        return self.read.table
-
-    def add(self, claim_number: int, device: Device) -> None:
-        """Add the ports of a claim. Cost: 10 µs a port."""
-        num_before = len(self.read.has_key)
-        self.read.add(claim_number, device, self.num_rows)
-        self.num_rows += len(device.ports)
-        self.num_entries += len(self.read.has_key) - num_before
-
-    def add_shape(self, port: Port) -> ShapeRows:
-        """Return the rows of a further shape, to which the texts of its ports are added.
-
-        Args:
-            port: a port of the shape with at most one neighbor, with marks in place of its texts.
-        """
-        rdma = 0 if port.rdma_device else self.table.intern(port.rdma_device)
-        texts = rdma, self.table.intern(port.subnet)
-        self.shapes.append(ShapeRows(len(self.shapes), port, texts))
-        return self.shapes[-1]
-
-    def add_ports(
-        self, claim_number: int, shapes: Sequence[int], ranks: Sequence[int], names: array[int]
-    ) -> None:
-        """Add the ports of a packed claim, in their order.
-
-        Args:
-            claim_number: the number of the claim.
-            shapes: by port: the number of its shape.
-            ranks: by port: its rank in the order of `sort_ports`.
-            names: by port: the number of its name.
-        """
-        first = self.num_rows
-        self._claims.extend(repeat(claim_number, len(shapes)))
-        self._shapes.extend(shapes)
-        self._rows.extend([first + rank for rank in ranks])
-        self._names.extend(names)
-        self.num_rows += len(shapes)
-        are_heard = [shape.neighbor is not None for shape in self.shapes]
-        self.num_entries += sum(map(are_heard.__getitem__, shapes))
-
-    def build(self) -> PortRows:
-        """Return all rows. Cost: O(n log n) in ports, as arrays."""
-        return _RowAssembly(self).build()
-
-    def rows_by_shape(self) -> Sequence[Index]:
-        """Return the rows of the ports of each shape, in the order in which they were added."""
-        shapes = np.array(self._shapes, np.int32)
-        order = np.argsort(shapes, kind="stable")
-        stops = np.cumsum(np.bincount(shapes, minlength=len(self.shapes)))
-        rows = np.array(self._rows, np.intp)[order]
-        return np.split(rows, stops[:-1]) if self.shapes else ()
-
-    def build_table(self, by_shape: Sequence[Index]) -> PortTable:
-        """Return the ports of all rows.
-
-        Args:
-            by_shape: by `rows_by_shape`.
-        """
-        read, rows = self.table.build(), np.array(self.read.rows, np.intp)
-        columns = []
-        for column in read.columns:
-            filled = np.zeros(self.num_rows, column.dtype)
-            filled[rows] = column
-            columns.append(filled)
-        table = PortTable._make((*columns, read.texts))
-        shaped = np.array(self._rows, np.intp)
-        table.devices[shaped] = np.array(self._claims, np.intp)
-        table.names[shaped] = np.array(self._names, np.int32)
-        for shape, own in zip(self.shapes, by_shape, strict=True):
-            shape.fill(table, own)
-        return table
-
-
-class _RowAssembly:
-    """Puts the rows in one order: every column is filled at the rows of each part."""
-
-    def __init__(self, builder: PortRowBuilder) -> None:
-        """Compute where the keys and entries of each row are."""
-        self._builder, self._read = builder, builder.read
-        self._read_rows = np.array(builder.read.rows, np.intp)
-        self._shapes = list(zip(builder.shapes, builder.rows_by_shape(), strict=True))
-        read = builder.read
-        self._keys = self._span(read.key_sizes, lambda shape: len(shape.keys))
-        self._entries = self._span(read.entry_sizes, lambda shape: shape.neighbor is not None)
-
-    def _span(self, read: array[int], size: Callable[[ShapeRows], int]) -> _Spans:
-        """Return how many items each row has, and where they start."""
-        sizes = np.zeros(self._builder.num_rows, np.intp)
-        sizes[self._read_rows] = np.array(read, np.intp)
-        for shape, rows in self._shapes:
-            sizes[rows] = size(shape)
-        return _Spans.of(sizes)
-
     def build(self) -> PortRows:
         """Return all rows."""
-        read, keys = self._read, self._keys
-        has_name = np.zeros(self._builder.num_rows, np.bool_)
-        has_name[self._read_rows] = np.array(read.has_name, np.bool_)
-        hashes = np.zeros(keys.total, np.int64)
-        hashes[keys.of_rows(self._read_rows)] = np.array(read.keys, np.int64)
-        for shape, rows in self._shapes:
-            has_name[rows] = bool(shape.port.name)
-            for place, column in enumerate(shape.keys):
-                hashes[keys.starts[rows] + place] = np.array(column, np.int64)
+        entry_sizes = np.array(self.entry_sizes, np.intp)
         return PortRows(
-            table=self._builder.build_table([rows for _, rows in self._shapes]),
-            has_name=has_name,
-            key_stops=keys.stops.astype(np.int32),
-            keys=hashes,
-            entry_stops=self._entries.stops.astype(np.int32),
-            entries=self._build_entries(),
-        )
-
-    def _build_entries(self) -> EntryColumns:
-        read, entries = self._read, self._entries
-        at_read = entries.of_rows(self._read_rows)
-        shaped = [(shape, entries.starts[rows]) for shape, rows in self._shapes if shape.neighbor]
-        key_sizes = np.zeros(entries.total, np.intp)
-        key_sizes[at_read] = np.array(read.far_key_sizes, np.intp)
-        for shape, at in shaped:
-            key_sizes[at] = len(shape.far_keys)
-        keys = _Spans.of(key_sizes)
-        hashes = np.zeros(keys.total, np.int64)
-        hashes[keys.of_rows(at_read)] = np.array(read.far_keys, np.int64)
-        first_keys = np.zeros(entries.total, np.int64)
-        first_keys[at_read] = np.array(read.first_keys, np.int64)
-        has_key, is_swept, styles = (np.zeros(entries.total, np.uint8) for _ in range(3))
-        flags = (has_key, read.has_key), (is_swept, read.is_swept), (styles, read.styles)
-        for column, values in flags:
-            column[at_read] = np.array(values, np.uint8)
-        for shape, at in shaped:
-            for place, far_keys in enumerate(shape.far_keys):
-                hashes[keys.starts[at] + place] = np.array(far_keys, np.int64)
-            first_keys[at] = np.array(shape.first_keys, np.int64) if shape.first_keys else 0
-            has_key[at], is_swept[at], styles[at] = shape.entry_codes()
-        return EntryColumns(
-            rows=np.repeat(np.arange(len(entries.sizes)), entries.sizes).astype(np.int32),
-            first_keys=first_keys,
-            has_key=has_key.astype(np.bool_),
-            is_swept=is_swept.astype(np.bool_),
-            styles=styles,
-            key_stops=keys.stops.astype(np.int32),
-            keys=hashes,
+            table=self.table.build(),
+            has_name=np.array(self.has_name, np.bool_),
+            key_stops=_find_stops(self.key_sizes),
+            keys=np.array(self.keys, np.int64),
+            entry_stops=_find_stops(self.entry_sizes),
+            entries=EntryColumns(
+                rows=np.repeat(np.arange(len(self)), entry_sizes).astype(np.int32),
+                first_keys=np.array(self.first_keys, np.int64),
+                has_key=np.array(self.has_key, np.bool_),
+                is_swept=np.array(self.is_swept, np.bool_),
+                styles=np.array(self.styles, np.uint8),
+                key_stops=_find_stops(self.far_key_sizes),
+                keys=np.array(self.far_keys, np.int64),
+            ),
         )
 
 
-class _Spans(NamedTuple):
-    """Where the items of each row start and end in the list of the items of all rows."""
-
-    sizes: Index
-    starts: Index
-    stops: Index
-    total: int
-
-    @classmethod
-    def of(cls, sizes: Index) -> _Spans:
-        """Return spans of these sizes, one after the other."""
-        stops = np.cumsum(sizes)
-        return cls(sizes, stops - sizes, stops, int(sizes.sum()))
-
-    def of_rows(self, rows: Index) -> Index:
-        """Return the items of some rows, row by row."""
-        return expand_spans(self.starts[rows], self.sizes[rows])
+def _find_stops(sizes: array[int]) -> Numbers:
+    """Return the end of each row's items, given their number."""
+    return np.cumsum(np.array(sizes, np.intp)).astype(np.int32)

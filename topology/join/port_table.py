@@ -7,7 +7,7 @@ subnets have few distinct texts; each port stores the number of its text.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -102,33 +102,12 @@ class PortTable(NamedTuple):
         return NameCodes(codes, [self.texts[name - 1] for name in used.tolist()])
 
 
-class PortCodes(NamedTuple):
-    """The columns of one port that hold no text."""
-
-    medium: int
-    state: int
-    rate: int
-    distance: int
-    firmware_lldp: int
-
-
-def encode_port(port: Port | FabricPort) -> PortCodes:
-    """Return the columns of a port that hold no text."""
-    return PortCodes(
-        MEDIUM_CODES[port.medium],
-        STATE_CODES[port.state],
-        UNKNOWN_RATE if port.rate_bps is None else port.rate_bps,
-        DISTANCE_CODES[port.gpu_distance],
-        _FIRMWARE_LLDP_CODES[port.firmware_lldp],
-    )
-
-
 class PortTableBuilder:
     """Builds a `PortTable`, port by port."""
 
-    def __init__(self, texts: Iterable[str] = ()) -> None:
-        """Start without ports, and with texts that already have numbers."""
-        self._texts = {text: number for number, text in enumerate(texts, 1)}
+    def __init__(self) -> None:
+        """Start without ports."""
+        self._texts: dict[str, int] = {}
         self._numbers: dict[str, int] = {}
         """The number of each port name that was seen."""
         self._devices, self._rates = array("q"), array("q")
@@ -142,28 +121,20 @@ class PortTableBuilder:
 
     def add(self, device: int, port: Port) -> None:
         """Add a port of a claim."""
-        self._add(device, self.number_name(port.name), port)
-
-    def _add(self, device: int, name: int, port: Port | FabricPort) -> None:
-        self._devices.append(device)
-        self._names.append(name)
-        self._rdma.append(self.intern(port.rdma_device))
-        self._subnets.append(self.intern(port.subnet))
-        medium, state, rate, distance, firmware_lldp = encode_port(port)
-        self._media.append(medium)
-        self._states.append(state)
-        self._rates.append(rate)
-        self._distances.append(distance)
-        self._firmware_lldp.append(firmware_lldp)
-
-    def number_name(self, name: str) -> int:
-        """Return the number of a port's name as it is shown."""
-        number = self._numbers.get(name)
+        number = self._numbers.get(port.name)
         if number is None:
-            number = self._numbers[name] = self.intern(show(name))
-        return number
+            number = self._numbers[port.name] = self._intern(show(port.name))
+        self._devices.append(device)
+        self._names.append(number)
+        self._rdma.append(self._intern(port.rdma_device))
+        self._subnets.append(self._intern(port.subnet))
+        self._media.append(MEDIUM_CODES[port.medium])
+        self._states.append(STATE_CODES[port.state])
+        self._rates.append(UNKNOWN_RATE if port.rate_bps is None else port.rate_bps)
+        self._distances.append(DISTANCE_CODES[port.gpu_distance])
+        self._firmware_lldp.append(_FIRMWARE_LLDP_CODES[port.firmware_lldp])
 
-    def intern(self, text: str | None) -> int:
+    def _intern(self, text: str | None) -> int:
         """Return the number of a text, 0 for None."""
         return 0 if text is None else self._texts.setdefault(text, len(self._texts) + 1)
 

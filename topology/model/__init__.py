@@ -10,14 +10,13 @@
     packed_ids      the ids of a listed node as texts
     pair_counts     how often two numbers form a pair, as arrays
     surplus_rows     which rows of a bounded table make room: of the owner that has the most
-    bounded_cache   values computed once per key, within a bound of bytes
     tree            TopologyTree and Domain: build, render, parse and compare
     cabling_plan    a cabling plan as a person wrote it
     errors          every error of the project, in one tree
     kube_errors     an answer of the Kubernetes API server to the KubeError it means
     globs           faults of shell wildcards
     text            the encoding of foreign text, by its byte order mark
-    validation      pydantic's validation errors in plain words
+    validation      validation errors of pydantic and msgspec in plain words
     wire_model      the pydantic base class of documents on the wire
 
 It imports the standard library and numpy; only `wire_model` imports pydantic. It imports no other

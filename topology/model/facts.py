@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from topology.model.errors import ParseError
 from topology.model.ids import Id
@@ -76,10 +76,13 @@ class Capability(StrEnum):
     STATION = "station"
 
 
+_CAPABILITIES: Final = tuple(Capability)
+
+
 def sort_capabilities(capabilities: Iterable[Capability]) -> tuple[Capability, ...]:
     """Return capabilities without repeats, in the order of their bits."""
     chosen = frozenset(capabilities)
-    return tuple(one for one in Capability if one in chosen) if chosen else ()
+    return tuple(sorted(chosen, key=_CAPABILITIES.index))
 
 
 class Neighbor(NamedTuple):

@@ -1,13 +1,15 @@
-"""pydantic's validation errors in plain words for the author of a YAML or JSON document. Pure."""
+"""Validation errors in plain words for the author of a YAML or JSON document. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from topology.model.errors import show
 
 if TYPE_CHECKING:
+    import msgspec
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
 
@@ -26,6 +28,21 @@ _EXPECTED: Final = {
     "mapping_type": "expected a mapping",
 }
 """Text by pydantic's error type; other types have pydantic's own text."""
+
+_REFUSAL: Final = re.compile(r"(.*?)(?: - at `(?:key` in `)?\$\.?(.*)`)?", re.DOTALL)
+_MISSING: Final = re.compile(r"Object missing required field `(.*)`")
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_WRONG_TYPE: Final = re.compile(r"Expected `(\w+)(?: \| null)?`, got `.*`")
+_WRONG_LENGTH: Final = re.compile(r"Expected `(str|array)(?: \| null)?` of length (.*)")
+_TYPES: Final = {
+    "str": "a text",
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+}
+"""Words by msgspec's names of types."""
 
 
 def check_object(document: object, kind: str, version: str) -> Mapping[str, Any] | str:
@@ -70,3 +87,27 @@ def describe_validation(error: ValidationError, limit: int = 5) -> list[str]:
 def _line(fault: ErrorDetails) -> str:
     path = ".".join(str(part) for part in fault["loc"])
     return show(f"{path}: {describe_fault(fault)}" if path else describe_fault(fault))
+
+
+def describe_refusal(error: msgspec.ValidationError) -> str:
+    """Return the `path: problem` line of the fault at which msgspec stopped."""
+    problem, place = str(error), ""
+    if found := _REFUSAL.fullmatch(problem):
+        problem, place = found[1], (found[2] or "").replace("[", ".").replace("]", "")
+    field = _MISSING.fullmatch(problem) or _UNKNOWN.fullmatch(problem)
+    if field:
+        place = f"{place}.{field[1]}".removeprefix(".")
+        problem = "is missing" if field.re is _MISSING else "is not a known field"
+    elif wrong := _WRONG_TYPE.fullmatch(problem):
+        problem = f"expected {_TYPES.get(wrong[1], wrong[1])}"
+    elif wrong := _WRONG_LENGTH.fullmatch(problem):
+        items = "characters" if wrong[1] == "str" else "items"
+        problem = f"expected {wrong[2].replace('<=', 'at most').replace('>=', 'at least')} {items}"
+    elif problem.startswith("Expected `"):
+        problem = problem.replace("Expected", "expected").replace(" | null", "").replace("`", "")
+        problem = problem.replace("expected int <=", "expected less than or equal to")
+        problem = problem.replace("expected int >=", "expected greater than or equal to")
+        problem = problem.replace("expected int <", "expected less than")
+    else:
+        problem = problem.replace("Invalid enum value", "expected one of the known values, got")
+    return show(f"{place}: {problem}" if place else problem)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, StringConstraints
 from pydantic.alias_generators import to_camel
 
 DEFERRED: Final = ConfigDict(defer_build=True)
@@ -19,3 +19,15 @@ class WireModel(BaseModel):
     model_config = ConfigDict(
         **DEFERRED, alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True
     )
+
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+"""Name of an object."""
+
+
+class ObjectMetadata(BaseModel):
+    """The object's name; the fields that an API server adds are accepted and dropped."""
+
+    model_config = ConfigDict(**DEFERRED, extra="ignore", frozen=True)
+
+    name: Name

@@ -15,19 +15,15 @@ from pydantic import ConfigDict, Field, StringConstraints, ValidationError
 
 from topology.model.errors import ConfigError
 from topology.model.validation import check_object, describe_validation
-from topology.model.wire_model import WireModel
-from topology.reports.neighbor_report import (
-    API_VERSION,
-    Name,
-    ReportMetadata,
-    Subnet,
-)
+from topology.model.wire_model import Name, ObjectMetadata, WireModel
+from topology.reports.neighbor_report import API_VERSION
 
 FABRIC_KIND: Final = "Fabric"
 FABRIC_NAME: Final = "default"
 """Name of the only Fabric object that an agent reads."""
 MAX_SWEEPERS: Final = 4096
 
+Subnet = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 Label = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$")]
 """Name of an RDMA device; it becomes an argument of a command."""
 
@@ -91,7 +87,7 @@ class FabricObject(_Model):
 
     api_version: Literal["toponaut.io/v1alpha1"] = API_VERSION
     kind: Literal["Fabric"] = FABRIC_KIND
-    metadata: ReportMetadata = ReportMetadata.model_construct(name=FABRIC_NAME)
+    metadata: ObjectMetadata = ObjectMetadata.model_construct(name=FABRIC_NAME)
     status: FabricStatus = FabricStatus.model_construct()
 
 

@@ -7,14 +7,12 @@ permission to delete its objects, so it withdraws a part of a sweep by writing a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import deepcopy
+from collections.abc import Mapping
 from typing import Any, Final
 
-from pydantic import ValidationError
+from msgspec import inspect
 
 from topology.model.errors import ReportError
-from topology.reports.compact_reports import Report
 from topology.reports.neighbor_report import (
     NeighborReport,
     ReportMetadata,
@@ -35,11 +33,8 @@ def parse_stored_report(document: object) -> NeighborReport:
     """
     try:
         return parse_report(document)
-    except ReportError as error:
-        unknown = _unknown_fields(error.__cause__)
-        if not unknown:
-            raise
-    return parse_report(_remove_fields(document, unknown))
+    except ReportError:
+        return parse_report(_keep_known(document, inspect.type_info(NeighborReport)))
 
 
 def build_withdrawn_part(name: str, subnet: str) -> NeighborReport:
@@ -52,25 +47,20 @@ def build_withdrawn_part(name: str, subnet: str) -> NeighborReport:
     return NeighborReport(metadata=ReportMetadata(name=name), spec=ReportSpec(sweep=part))
 
 
-def is_withdrawn(report: Report) -> bool:
-    """Return whether a report is a withdrawn part of a sweep."""
-    sweep = report.sweep
+def is_withdrawn(sweep: SweepPart | None) -> bool:
+    """Return whether a part of a sweep, if a report is one, is withdrawn."""
     return sweep is not None and sweep.sweep_id == _WITHDRAWN and not sweep.facts
 
 
-def _unknown_fields(cause: BaseException | None) -> list[tuple[int | str, ...]]:
-    """Return the paths of the fields that the model does not have."""
-    if not isinstance(cause, ValidationError):
-        return []
-    details = cause.errors(include_url=False, include_context=False, include_input=False)
-    return [fault["loc"] for fault in details if fault["type"] == "extra_forbidden"]
-
-
-def _remove_fields(document: object, paths: Sequence[tuple[int | str, ...]]) -> Any:  # noqa: ANN401 - JSON
-    remaining: Any = deepcopy(document)
-    for *path, field in paths:
-        owner = remaining
-        for step in path:
-            owner = owner[step]
-        owner.pop(field, None)
-    return remaining
+def _keep_known(value: Any, expected: inspect.Type) -> Any:  # noqa: ANN401 - JSON
+    """Return a value without the fields that its type does not have, at any depth."""
+    match expected:
+        case inspect.UnionType():  # an optional value
+            for option in expected.types:
+                value = _keep_known(value, option)
+        case inspect.VarTupleType() if isinstance(value, list):
+            return [_keep_known(one, expected.item_type) for one in value]
+        case inspect.StructType() if isinstance(value, Mapping):
+            known = {field.encode_name: field.type for field in expected.fields}
+            return {key: _keep_known(one, known[key]) for key, one in value.items() if key in known}
+    return value

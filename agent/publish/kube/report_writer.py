@@ -18,6 +18,8 @@ from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from msgspec.structs import replace
+
 from agent.publish.destination import PublishOutcome
 from agent.publish.kube.https_client import APPLY, MERGE, METADATA_ONLY, ApiClient, ApiRequest
 from agent.publish.size_limit import MAX_OBJECT_BYTES, fit_report
@@ -288,7 +290,7 @@ class ReportWriter:
             published.spec = ""
 
     def _record_published(self, report: NeighborReport, answer: Mapping[str, Any]) -> None:
-        sweep = None if is_withdrawn(report) else report.spec.sweep
+        sweep = None if is_withdrawn(report.spec.sweep) else report.spec.sweep
         before = self._published.get(report.metadata.name)
         self._published[report.metadata.name] = _PublishedReport(
             spec=_hash_of_spec(report),
@@ -296,7 +298,7 @@ class ReportWriter:
             check_due_s=before.check_due_s if before else self._next_check_s(),
             generation=_generation(answer),
             owners=_owners(answer),
-            part=sweep.model_copy(update={"facts": ""}) if sweep else None,
+            part=replace(sweep, facts="") if sweep else None,
         )
 
     def _owner_uid(self) -> str:
@@ -343,11 +345,8 @@ def _hash_of_spec(report: NeighborReport) -> str:
 
 def _comparable_status(status: ReportStatus) -> str:
     """Return the part of a status whose changes are urgent: all but times and messages."""
-    collectors = tuple(
-        collector.model_copy(update={"message": ""}) for collector in status.collectors
-    )
-    urgent = status.model_copy(update={"observed_at": None, "collectors": collectors})
-    return urgent.model_dump_json()
+    collectors = tuple(replace(collector, message="") for collector in status.collectors)
+    return str(replace(status, observed_at=None, collectors=collectors))
 
 
 def _json(value: object) -> bytes:

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from agent.publish.part_numbers import find_outdated_parts, number_parts
 from topology.model.errors import InvariantError, ReportError
@@ -25,14 +26,11 @@ def sweep(text: str, of: int, subnet: str = "a") -> list[NeighborReport]:
     size = 4 * (len(packed) // 4 // of)
     cuts = [size * part for part in range(of)] + [len(packed)]
     return [
-        whole.model_copy(
-            update={
-                "spec": ReportSpec(
-                    sweep=whole.spec.sweep.model_copy(
-                        update={"part": part, "of": of, "facts": packed[start:stop]}
-                    )
-                )
-            }
+        structs.replace(
+            whole,
+            spec=ReportSpec(
+                sweep=structs.replace(whole.spec.sweep, part=part, of=of, facts=packed[start:stop])
+            ),
         )
         for part, (start, stop) in enumerate(pairwise(cuts))
     ]

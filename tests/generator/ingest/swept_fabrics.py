@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+from msgspec import structs
+
 from tests.generator.sweep_reports import NOW
 from topology.model.facts import Device, DeviceKind, Neighbor, Port
 from topology.reports.neighbor_report import (
@@ -56,7 +58,7 @@ def sweep_by(
     """Return the parts of a node's sweep."""
     status = ReportStatus(observed_at=(NOW + ahead).isoformat())
     parts = split_sweep(render_ibnetdiscover(devices), node=node, subnet=subnet)
-    return [part.model_copy(update={"status": status}) for part in parts]
+    return [structs.replace(part, status=status) for part in parts]
 
 
 def exchange(first: str, second: str, devices: Sequence[Device] = DEVICES) -> list[Device]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import random  # noqa: TID251 - a seeded order for the reports
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from generator.ingest.claims import ClaimBuilder, build_claims
 from generator.ingest.sources import read_captures
 from tests.effort import examples
 from tests.generator.scenes import RAILS, Scene
+from tests.packed_reports import packed
 from topology.model.claims import Origin, expand_claims
 from topology.model.facts import Device, DeviceKind, Medium
 from topology.model.ids import Id, IdKind
@@ -23,16 +24,12 @@ from topology.reports.neighbor_report import (
     ReportStatus,
     SweepPart,
     build_report,
-    parse_report,
-    render_report,
 )
 from topology.reports.sweep_parts import split_sweep
 from topology.synthetic import (
     FabricKind,
     SyntheticSpec,
-    build_undamaged,
     build_wiring,
-    report_claims,
 )
 
 WIRING = build_wiring(SyntheticSpec(FabricKind.RAIL, 64, rails=4, radix=16, medium=Medium.ETHERNET))
@@ -55,13 +52,13 @@ def report(name: str, age: timedelta | None = None) -> NeighborReport:
 def sweep(node: str, digit: int, minute: int, subnet: str = "fe80") -> list[NeighborReport]:
     status = ReportStatus(observed_at=f"2026-11-21T12:{minute:02}:00+00:00")
     parts = split_sweep(SWEEP.format(digit), node=node, subnet=subnet)
-    return [part.model_copy(update={"status": status}) for part in parts]
+    return [structs.replace(part, status=status) for part in parts]
 
 
 def swept_switches(reports: list[NeighborReport]) -> list[str]:
     return sorted(
         found.value
-        for claim in expand_claims(build_claims(reports).claims)
+        for claim in expand_claims(build_claims(packed(reports)).claims)
         if claim.origin is Origin.SWEEP and claim.device.kind is DeviceKind.SWITCH
         for found in claim.device.ids
         if found.kind is IdKind.NODE_GUID
@@ -80,9 +77,9 @@ def test_a_cut_sweep_does_not_count() -> None:
     text = SWEEP.format(2).partition("Ca ")[0]
     status = ReportStatus(observed_at="2026-11-21T12:02:00+00:00")
     (part,) = split_sweep(text, node="b", subnet="fe80")
-    cut = part.model_copy(update={"status": status})
+    cut = structs.replace(part, status=status)
     assert swept_switches([*sweep("a", 1, 1), cut]) == [guid(1)]
-    read = build_claims([cut])
+    read = build_claims(packed([cut]))
     assert read.unknown_subnets == ("fe80",)
     assert "the sweep is cut" in str(read.problems[0])
 
@@ -98,22 +95,22 @@ def test_it_falls_back_to_the_older_sweep_when_the_newest_is_damaged() -> None:
     (broken,) = sweep("b", 2, 2)
     part = broken.spec.sweep
     assert part is not None
-    spoiled = part.model_copy(update={"facts": "AAAA"})
+    spoiled = structs.replace(part, facts="AAAA")
     reports = [
         *sweep("a", 1, 1),
-        broken.model_copy(update={"spec": broken.spec.model_copy(update={"sweep": spoiled})}),
+        structs.replace(broken, spec=structs.replace(broken.spec, sweep=spoiled)),
     ]
     assert swept_switches(reports) == [guid(1)]
-    (problem,) = build_claims(reports).problems
+    (problem,) = build_claims(packed(reports)).problems
     assert "b.sweep.* of subnet fe80: sweep damaged" in str(problem)
 
 
 def test_it_shows_the_names_of_reports_and_subnets_safely() -> None:
     (part,) = sweep("a", 1, minute=1, subnet="\x1b[31mfe80")
     assert part.spec.sweep is not None
-    damaged = part.spec.sweep.model_copy(update={"facts": "????"})
-    spec = part.spec.model_copy(update={"sweep": damaged})
-    (problem,) = build_claims([part.model_copy(update={"spec": spec})]).problems
+    damaged = structs.replace(part.spec.sweep, facts="????")
+    spec = structs.replace(part.spec, sweep=damaged)
+    (problem,) = build_claims(packed([structs.replace(part, spec=spec)])).problems
     assert str(problem).startswith("a.sweep.* of subnet \\x1b[31mfe80: sweep damaged")
 
 
@@ -121,9 +118,9 @@ def test_it_uses_no_sweep_with_a_missing_part() -> None:
     (whole,) = sweep("a", 1, 1)
     part = whole.spec.sweep
     assert isinstance(part, SweepPart)
-    half = part.model_copy(update={"of": 2})
+    half = structs.replace(part, of=2)
     taken = build_claims(
-        [whole.model_copy(update={"spec": whole.spec.model_copy(update={"sweep": half})})]
+        packed([structs.replace(whole, spec=structs.replace(whole.spec, sweep=half))])
     )
     assert taken.claims == ()
     assert "sweep incomplete: 1 of 2 parts" in str(taken.problems[0])
@@ -133,12 +130,12 @@ def test_it_builds_the_same_claims_in_any_order(tmp_path: Path) -> None:
     scene = Scene.of(tmp_path, RAILS)
     reports = [*sweep("a", 1, 1), *sweep("b", 2, 1), *(report(name) for name in scene.hosts)]
     shuffled = random.Random(7).sample(reports, len(reports))  # noqa: S311 - no secret
-    assert set(build_claims(reports).claims) == set(build_claims(shuffled).claims)
+    assert set(build_claims(packed(reports)).claims) == set(build_claims(packed(shuffled)).claims)
 
 
 def test_it_uses_a_report_only_for_the_node_it_is_named_after() -> None:
     device = Device(DeviceKind.HOST, "node-2", (Id(IdKind.NODE_NAME, "node-2"),))
-    taken = build_claims([build_report(device, name="node-1"), report("node-2")])
+    taken = build_claims(packed([build_report(device, name="node-1"), report("node-2")]))
     names = [
         one.value
         for claim in expand_claims(taken.claims)
@@ -152,7 +149,7 @@ def test_it_uses_a_report_only_for_the_node_it_is_named_after() -> None:
 
 
 def test_it_returns_the_nodes_that_reported_about_themselves() -> None:
-    assert build_claims([report("a"), *sweep("b", 1, 1)]).reporters == {"a"}
+    assert build_claims(packed([report("a"), *sweep("b", 1, 1)])).reporters == {"a"}
 
 
 @given(st.binary(max_size=120), st.sampled_from([b"", b'{"lldp":', b'{"lldp":[{"interface":[']))
@@ -167,38 +164,10 @@ def test_it_reads_a_capture_of_any_bytes_without_raising(
     assert claims or problems
 
 
-def test_it_builds_a_claim_once_while_the_report_is_unchanged() -> None:
-    intake = ClaimBuilder()
-    fabric = build_undamaged(WIRING)
-    reports = [build_report(found.device, name=found.report) for found in report_claims(fabric)]
-    first = intake.build_claims(reports)
-    later = ReportStatus(observed_at="2026-07-01T12:00:00Z")
-    renewed = [parse_report(render_report(one)) for one in reports]
-    renewed = [one.model_copy(update={"status": later}) for one in renewed]
-    again = intake.build_claims(renewed)
-    assert all(one is other for one, other in zip(first.claims, again.claims, strict=True))
-    assert again == build_claims(renewed)
-
-
-def test_it_rebuilds_the_claim_of_a_changed_report_and_drops_that_of_a_deleted_one() -> None:
-    intake = ClaimBuilder()
-    fabric = build_undamaged(WIRING)
-    claims = [found.device for found in report_claims(fabric)]
-    reports = [build_report(device, name=device.name) for device in claims]
-    first = intake.build_claims(reports)
-    port = claims[0].ports[0]._replace(rate_bps=1)
-    changed = replace(claims[0], ports=(port, *claims[0].ports[1:]))
-    again = intake.build_claims([build_report(changed, name=changed.name), *reports[2:]])
-    assert again.claims[0] != first.claims[0]
-    assert again.claims[1:] == first.claims[2:]
-    assert again.claims[1] is first.claims[2]
-    assert intake.build_claims(reports) == first
-
-
 def test_it_parses_a_sweep_once_while_it_is_unchanged() -> None:
     intake = ClaimBuilder()
     parts = sweep("node-1", 1, 0)
-    first, again = intake.build_claims(parts), intake.build_claims(list(parts))
+    first, again = intake.build_claims(packed(parts)), intake.build_claims(list(packed(parts)))
     assert first.claims
     assert all(one is other for one, other in zip(first.claims, again.claims, strict=True))
     assert intake.build_claims([]).claims == ()

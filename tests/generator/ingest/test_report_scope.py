@@ -6,6 +6,7 @@ import pytest
 
 from generator.ingest.claims import build_claims
 from generator.ingest.report_scope import MAX_NEIGHBOR_IDS, limit_to_scope
+from tests.packed_reports import packed
 from topology.model.facts import Device, DeviceKind, FindingKind, Medium, Neighbor, Port, Source
 from topology.model.ids import Id, IdKind
 from topology.reports.neighbor_report import build_report
@@ -104,15 +105,15 @@ def test_it_takes_a_device_only_under_its_own_kind_of_name(
 
 
 def test_a_report_that_does_not_count_names_no_reporter() -> None:
-    taken = build_claims([build_report(HOST, name="node-1.sweep.0")])
+    taken = build_claims(packed([build_report(HOST, name="node-1.sweep.0")]))
     assert (taken.claims, taken.reporters) == ((), frozenset())
     assert "report node-1.sweep.0" in str(taken.problems[0])
 
 
 def test_a_switch_under_the_name_of_a_listed_node_does_not_count() -> None:
     switch = build_report(replace(HOST, kind=DeviceKind.SWITCH, ids=()), name="switch-1")
-    assert len(build_claims([switch]).claims) == 1
-    assert build_claims([switch], frozenset({"switch-1"})).claims == ()
+    assert len(build_claims(packed([switch])).claims) == 1
+    assert build_claims(packed([switch]), frozenset({"switch-1"})).claims == ()
 
 
 def neighbors(number: int) -> tuple[Neighbor, ...]:
@@ -162,6 +163,6 @@ def test_a_host_with_more_ids_than_any_host_has_does_not_count() -> None:
 def test_an_excess_is_a_finding_that_names_the_node() -> None:
     ports = tuple(Port(f"eth{at}", neighbors=neighbors(200)) for at in range(3))
     report = build_report(replace(HOST, ports=ports), name="node-1")
-    (finding,) = build_claims([report]).findings
+    (finding,) = build_claims(packed([report])).findings
     assert (finding.kind, finding.device) == (FindingKind.UNUSABLE_REPORT, "node-1")
     assert "more neighbors than a host has" in finding.message

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from generator.ingest.claims import build_claims
 from generator.ingest.sources import Sources, read_inputs
 from generator.ingest.subnets import derive_refusal_findings, find_uncovered_subnets
 from tests.generator.sweep_reports import A, B, hca, node, swept
+from tests.packed_reports import packed
 from topology.model.claims import Claim, Origin, expand_claims
 from topology.model.facts import Device, DeviceKind, FindingKind, Severity
 from topology.model.ids import Id, IdKind
@@ -18,6 +21,7 @@ from topology.reports.neighbor_report import (
     ReportMetadata,
     ReportSpec,
     SweepStanding,
+    render_report,
 )
 from topology.sources.ibnetdiscover.parser import render_ibnetdiscover
 
@@ -39,7 +43,7 @@ from topology.sources.ibnetdiscover.parser import render_ibnetdiscover
     ],
 )  # fmt: skip
 def test_a_subnet_is(reports: list[NeighborReport], unknown: tuple[str, ...]) -> None:
-    assert build_claims(reports).unknown_subnets == unknown
+    assert build_claims(packed(reports)).unknown_subnets == unknown
 
 
 def claim(*ids: Id) -> Claim:
@@ -61,7 +65,7 @@ GUID = hca(A).ids[0].value
 def test_a_saved_sweep_covers_a_subnet_if_it_contains(
     swept: list[Claim], left: tuple[str, ...]
 ) -> None:
-    assert find_uncovered_subnets([A], [node("n1")], swept) == left
+    assert find_uncovered_subnets([A], packed([node("n1")]), swept) == left
 
 
 def test_a_saved_sweep_beside_reports_makes_its_subnet_known(tmp_path: Path) -> None:
@@ -69,7 +73,7 @@ def test_a_saved_sweep_beside_reports_makes_its_subnet_known(tmp_path: Path) -> 
     reports.mkdir()
     for one in (node("n1"), node("n2", hca(B))):
         name = f"{one.metadata.name}.json"
-        (reports / name).write_text(one.model_dump_json(by_alias=True, exclude_none=True))
+        (reports / name).write_text(json.dumps(render_report(one)))
     device = Device(DeviceKind.HOST, "n1", (Id(IdKind.NODE_GUID, GUID),))
     file.write_text(render_ibnetdiscover([device]))
     assert read_inputs(Sources(reports=reports)).unknown_subnets == (A, B)
@@ -91,7 +95,7 @@ def test_a_refusal_is_a_finding_with_advice(
         node("n1", hca(B), hca(A, "mlx5_4/1"), sweeping=SweepStanding(able=True, refused=(A,))),
         node("n2"),
     ]
-    (found,) = derive_refusal_findings(reports, unknown=unknown)
+    (found,) = derive_refusal_findings(packed(reports), unknown=unknown)
     assert (found.kind, found.severity) == (FindingKind.SWEEP_REFUSED, severity)
     assert (found.device, found.port) == ("n1", "mlx5_4/1")
     assert words in found.message
@@ -105,15 +109,10 @@ def halves(text: str) -> list[NeighborReport]:
     facts = whole.spec.sweep.facts
     cuts = [(0, facts[:8]), (1, facts[8:])]
     return [
-        whole.model_copy(
-            update={
-                "metadata": ReportMetadata(name=f"n1.sweep.{part}"),
-                "spec": ReportSpec(
-                    sweep=whole.spec.sweep.model_copy(
-                        update={"part": part, "of": 2, "facts": piece}
-                    )
-                ),
-            }
+        structs.replace(
+            whole,
+            metadata=ReportMetadata(name=f"n1.sweep.{part}"),
+            spec=ReportSpec(sweep=structs.replace(whole.spec.sweep, part=part, of=2, facts=piece)),
         )
         for part, piece in cuts
     ]
@@ -137,7 +136,7 @@ OLD, NEW = (
 def test_it_uses_a_sweep_only_if_it_has(
     parts: list[NeighborReport], names: list[str], unknown: tuple[str, ...]
 ) -> None:
-    taken = build_claims([node("n1"), *parts])
+    taken = build_claims(packed([node("n1"), *parts]))
     claims = expand_claims(taken.claims)
     swept_names = [one.device.name for one in claims if one.origin is Origin.SWEEP]
     assert (swept_names, taken.unknown_subnets) == (names, unknown)

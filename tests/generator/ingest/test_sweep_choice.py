@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 
 from generator.ingest.claims import ClaimBuilder, ReportClaims, build_claims
 from generator.ingest.inputs import DoubtKind
@@ -21,6 +22,7 @@ from tests.generator.ingest.swept_fabrics import (
     without,
 )
 from tests.generator.sweep_reports import NOW, B, hca, node
+from tests.packed_reports import packed
 from topology.model.facts import Device, DeviceKind, FindingKind, Severity
 from topology.reports.fabric_status import (
     CountedSweep,
@@ -30,6 +32,7 @@ from topology.reports.fabric_status import (
     SweepWitness,
 )
 from topology.reports.neighbor_report import NeighborReport, SweepStanding
+from topology.reports.packed_reports import PackedClaim
 
 FIRST, SECOND, THIRD, LIAR = HOSTS[0], HOSTS[1], HOSTS[2], HOSTS[9]
 FORGED = exchange(HOSTS[3], HOSTS[12])
@@ -61,7 +64,7 @@ def take(
 ) -> ReportClaims:
     """Return the claims of all hosts' reports and these sweeps, in a cluster."""
     parts = [part for sweep in sweeps for part in sweep]
-    return build_claims([*host_reports(able), *parts], named=by or named(), now=NOW)
+    return build_claims(packed([*host_reports(able), *parts]), named=by or named(), now=NOW)
 
 
 def used(claims: ReportClaims) -> list[str]:
@@ -129,8 +132,8 @@ def test_a_forged_sweep_counts_for_nothing_and_is_a_finding_about_its_node(
 def test_half_a_sweep_of_an_invented_subnet_withholds_nothing(able: list[str]) -> None:
     (half,) = sweep_by(LIAR, subnet=INVENTED)
     assert half.spec.sweep is not None
-    part = half.spec.sweep.model_copy(update={"of": 2})
-    half = half.model_copy(update={"spec": half.spec.model_copy(update={"sweep": part})})
+    part = structs.replace(half.spec.sweep, of=2)
+    half = structs.replace(half, spec=structs.replace(half.spec, sweep=part))
     sweeps = [sweep_by(FIRST), sweep_by(SECOND)] if able else []
     claims = take(*sweeps, [half], able=able, by=named() if able else named(None, None, None))
     assert claims.unknown_subnets == ()
@@ -140,7 +143,7 @@ def test_half_a_sweep_of_an_invented_subnet_withholds_nothing(able: list[str]) -
 def test_one_port_in_an_invented_subnet_withholds_nothing_from_others() -> None:
     liar = node(LIAR, hca(INVENTED))
     reports = [one for one in host_reports() if one.metadata.name != LIAR]
-    claims = build_claims([*reports, liar], named=named(None, None, None), now=NOW)
+    claims = build_claims(packed([*reports, liar]), named=named(None, None, None), now=NOW)
     assert claims.unknown_subnets == ()
     assert findings(claims) == [(FindingKind.SWEEP_IGNORED, LIAR)]
     assert INVENTED in claims.findings[0].message
@@ -166,33 +169,33 @@ def test_a_subnet_without_a_sweep_is_unknown_if(by: NamedSweepers, able: list[st
 
 def test_a_lone_subnet_is_swept_if_a_person_listed_its_node() -> None:
     reports = [node("n0", hca(B)), *sweep_by("n0", subnet=B)]
-    alone = build_claims(reports, named=NamedSweepers(has_agent_tokens=True), now=NOW)
+    alone = build_claims(packed(reports), named=NamedSweepers(has_agent_tokens=True), now=NOW)
     assert used(alone) == []
     by = NamedSweepers(listed=("n0",), has_agent_tokens=True)
-    assert used(build_claims(reports, named=by, now=NOW)) == ["n0"]
+    assert used(build_claims(packed(reports), named=by, now=NOW)) == ["n0"]
 
 
 def test_a_sweep_that_is_dated_ahead_counts_once_our_clock_has_reached_it() -> None:
     reports = [*host_reports(), *sweep_by(FIRST, ahead=timedelta(minutes=6))]
-    early = build_claims(reports, named=named(), now=NOW)
+    early = build_claims(packed(reports), named=named(), now=NOW)
     assert (used(early), findings(early)) == ([], [(FindingKind.SWEEP_IGNORED, FIRST)])
     assert "clock" in early.findings[0].message
-    later = build_claims(reports, named=named(), now=NOW + timedelta(minutes=2))
+    later = build_claims(packed(reports), named=named(), now=NOW + timedelta(minutes=2))
     assert (used(later), later.findings) == ([FIRST], ())
 
 
 def test_times_with_different_zones_are_compared_as_times() -> None:
     (newer,) = sweep_by(SECOND)
-    status = newer.status.model_copy(update={"observed_at": "2026-01-01T22:01:00-05:00"})
-    sweeps = [*sweep_by(FIRST), newer.model_copy(update={"status": status})]
-    assert used(build_claims(sweeps, now=NOW)) == [SECOND]
+    status = structs.replace(newer.status, observed_at="2026-01-01T22:01:00-05:00")
+    sweeps = [*sweep_by(FIRST), structs.replace(newer, status=status)]
+    assert used(build_claims(packed(sweeps), now=NOW)) == [SECOND]
 
 
 def test_a_former_sweepers_leftover_is_only_noted() -> None:
     builder = ClaimBuilder()
     reports = [*host_reports(), *sweep_by(FIRST), *sweep_by(THIRD)]
-    builder.build_claims(reports, named=named(counted=THIRD), now=NOW)
-    claims = builder.build_claims(reports, named=named(), now=NOW)
+    builder.build_claims(packed(reports), named=named(counted=THIRD), now=NOW)
+    claims = builder.build_claims(packed(reports), named=named(), now=NOW)
     (found,) = claims.findings
     assert (found.device, found.severity) == (THIRD, Severity.INFO)
 
@@ -234,7 +237,7 @@ def test_a_sweep_of_one_subnet_must_not_contain_the_ports_of_another() -> None:
     status = status.model_copy(update={"sweepers": (*status.sweepers, sweeper)})
     by = NamedSweepers(status, has_agent_tokens=True)
     reports = [*host_reports(), *other, *sweep_by(FIRST), *sweep_by("m1", FORGED, subnet=B)]
-    claims = build_claims(reports, named=by, now=NOW)
+    claims = build_claims(packed(reports), named=by, now=NOW)
     assert (FindingKind.SWEEP_CONTRADICTED, "m1") in findings(claims)
     assert DoubtKind.SWEEP_CONTRADICTED in {doubt.kind for doubt in claims.doubts}
 
@@ -262,7 +265,7 @@ def test_two_sweeps_that_disagree_are_a_finding_that_names_both_and_a_doubt(liar
 @pytest.mark.parametrize(("minutes", "num"), [(14, 1), (16, 0)])
 def test_saved_sweeps_of_about_the_same_time_are_compared(minutes: int, num: int) -> None:
     later = sweep_by(SECOND, FORGED, ahead=timedelta(minutes=minutes))
-    claims = build_claims([*host_reports(), *sweep_by(FIRST), *later])
+    claims = build_claims(packed([*host_reports(), *sweep_by(FIRST), *later]))
     assert used(claims) == [SECOND]
     assert len(claims.findings) == len(claims.doubts) == num
 
@@ -295,8 +298,8 @@ def test_a_new_sweeper_is_confirmed_by_an_equal_sweep_alone() -> None:
 def test_a_damaged_or_partial_sweep_gives_way_and_is_a_problem() -> None:
     (part,) = sweep_by(FIRST)
     assert part.spec.sweep is not None
-    spoiled = part.spec.sweep.model_copy(update={"facts": "AAAA"})
-    broken = part.model_copy(update={"spec": part.spec.model_copy(update={"sweep": spoiled})})
+    spoiled = structs.replace(part.spec.sweep, facts="AAAA")
+    broken = structs.replace(part, spec=structs.replace(part.spec, sweep=spoiled))
     claims = take([broken], sweep_by(SECOND))
     assert used(claims) == [SECOND]
     assert [f"{FIRST}.sweep.*" in str(problem) for problem in claims.problems] == [True]
@@ -309,7 +312,7 @@ def test_a_witness_whose_sweep_is_missing_stays_one_while_its_node_exists(*, exi
     by = replace(by, status=by.status.model_copy(update={"witnesses": (witness,)}))
     reports = [*host_reports((FIRST, THIRD)), *sweep_by(FIRST)]
     nodes = frozenset(HOSTS) - (set() if exists else {SECOND})
-    claims = build_claims(reports, nodes, named=by, now=NOW)
+    claims = build_claims(packed(reports), nodes, named=by, now=NOW)
     (used_sweep,) = claims.used_sweeps
     assert used_sweep.witness == (SECOND if exists else None)
     assert [doubt.kind for doubt in claims.doubts] == [DoubtKind.SWEEP_UNCONFIRMED]
@@ -326,16 +329,21 @@ def test_a_spare_that_hosts_contradict_is_no_witness_and_is_named() -> None:
 def test_it_compares_a_pair_of_sweeps_once() -> None:
     builder = ClaimBuilder()
     reports = [*host_reports(), *sweep_by(FIRST, FORGED), *sweep_by(SECOND)]
-    first = builder.build_claims(reports, named=named(), now=NOW)
-    again = builder.build_claims(reports, named=named(), now=NOW)
+    first = builder.build_claims(packed(reports), named=named(), now=NOW)
+    again = builder.build_claims(packed(reports), named=named(), now=NOW)
     assert again == first
-    assert all(one is other for one, other in zip(first.claims, again.claims, strict=True))
+    sweeps, same = (
+        [claim for claim in found.claims if not isinstance(claim, PackedClaim)]
+        for found in (first, again)
+    )
+    assert sweeps
+    assert all(one is other for one, other in zip(sweeps, same, strict=True))
 
 
 def test_a_sweep_standing_of_a_liar_claims_many_subnets_in_one_finding() -> None:
     ports = [hca(f"fe8000000000b{at:03x}", f"mlx5_{at}/1") for at in range(40)]
     liar = node(LIAR, *ports, sweeping=SweepStanding(able=True))
-    claims = build_claims([liar], named=NamedSweepers(has_agent_tokens=True), now=NOW)
+    claims = build_claims(packed([liar]), named=NamedSweepers(has_agent_tokens=True), now=NOW)
     (found,) = claims.findings
     assert "and 35 more" in found.message
     assert claims.unknown_subnets == ()

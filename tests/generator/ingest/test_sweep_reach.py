@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from generator.ingest.claims import ReportClaims, build_claims
 from generator.ingest.named_sweepers import NamedSweepers
@@ -20,10 +21,11 @@ from tests.generator.folders import StoreFolder
 from tests.generator.ingest.swept_fabrics import HOSTS as ALL_HOSTS
 from tests.generator.ingest.swept_fabrics import SUBNET, host_reports, sweep_by
 from tests.generator.sweep_reports import ABLE, NOW, PERIOD
+from tests.packed_reports import packed
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
 from topology.reports.fabric_status import FabricStatus, Sweeper, SweepRole
-from topology.reports.neighbor_report import NeighborReport, build_report
+from topology.reports.neighbor_report import NeighborReport, build_report, extract_device
 
 FIRST, SECOND = ALL_HOSTS[0], ALL_HOSTS[1]
 
@@ -49,11 +51,11 @@ def hosts(num_bridges: int, *, of: int = len(ALL_HOSTS)) -> list[NeighborReport]
     """Return the reports of the first hosts; each has a card, and its bridges before it."""
     reports = []
     for report in host_reports(ALL_HOSTS[:of])[:of]:
-        name, device = report.metadata.name, report.device
+        name, device = report.metadata.name, extract_device(report)
         assert device is not None
         bridges = tuple(bridge(name, number) for number in range(num_bridges))
         wider = Device(device.kind, device.name, device.ids, (*bridges, *device.ports))
-        status = report.status.model_copy(update={"sweeping": ABLE})
+        status = structs.replace(report.status, sweeping=ABLE)
         reports.append(build_report(wider, name=name, status=status))
     return reports
 
@@ -96,7 +98,7 @@ def elected(*names: str) -> NamedSweepers:
 
 def take(reports: Sequence[NeighborReport], *sweeps: Sequence[NeighborReport]) -> ReportClaims:
     parts = [part for sweep in sweeps for part in sweep]
-    return build_claims([*reports, *parts], named=elected(FIRST, SECOND), now=NOW)
+    return build_claims(packed([*reports, *parts]), named=elected(FIRST, SECOND), now=NOW)
 
 
 @pytest.mark.parametrize("num_seen", [1, 4], ids=["itself", "all bridges of the board"])
@@ -141,10 +143,10 @@ class Rounds:
     def run(self) -> dict[str, str]:
         """Elect, sweep and judge; return the port that each elected node sweeps from."""
         self._election.read(self._status.read())
-        self._election.elect(self.reports)
+        self._election.elect(packed(self.reports))
         sweepers = self._election.named.status.sweepers
         parts = [part for one in sweepers for part in self._sweep(one)]
-        found = build_claims([*self.reports, *parts], named=self._election.named, now=NOW)
+        found = build_claims(packed([*self.reports, *parts]), named=self._election.named, now=NOW)
         self._election.record_reaches(found.reaches)
         return {one.node: one.device for one in sweepers}
 
@@ -173,12 +175,12 @@ def test_nodes_that_are_really_alone_elect_each_port_once_and_then_stay(tmp_path
     rounds = Rounds(tmp_path, num_bridges=1, is_one_board=True)
     rounds.reports = [
         build_report(
-            Device(DeviceKind.HOST, report.device.name, report.device.ids, report.device.ports[:1]),
+            Device(DeviceKind.HOST, device.name, device.ids, device.ports[:1]),
             name=report.metadata.name,
             status=report.status,
         )
         for report in rounds.reports
-        if report.device
+        if (device := extract_device(report))
     ]
     seen = [rounds.run() for _ in range(12)]
     assert seen[-1] == seen[-2] == seen[-3]

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
+from msgspec import structs
 
 from generator.ingest.claims import build_claims
 from generator.ingest.inputs import Inputs
 from generator.observe.observation import Observation, observe
 from generator.outputs.hypernode import render_hypernodes
 from generator.reconcile.desired import plan_tree_changes
+from tests.packed_reports import packed
 from topology.reports.neighbor_report import NeighborReport, build_report
 from topology.reports.sweep_parts import split_sweep
 from topology.sources.ibnetdiscover.parser import render_ibnetdiscover
@@ -34,13 +36,13 @@ def sweep(subnet: str, *, of: int = 1) -> list[NeighborReport]:
     text = render_ibnetdiscover(sweep_devices(FABRIC))
     (whole,) = split_sweep(text, node="node-0001", subnet=subnet)
     assert whole.spec.sweep is not None
-    part = whole.spec.sweep.model_copy(update={"of": of})
-    return [whole.model_copy(update={"spec": whole.spec.model_copy(update={"sweep": part})})]
+    part = structs.replace(whole.spec.sweep, of=of)
+    return [structs.replace(whole, spec=structs.replace(whole.spec, sweep=part))]
 
 
 def see(found: Sequence[NeighborReport]) -> Observation:
-    taken = build_claims(found)
-    inputs = Inputs(taken.claims, tuple(found), unknown_subnets=taken.unknown_subnets)
+    taken = build_claims(packed(found))
+    inputs = Inputs(taken.claims, tuple(packed(found)), unknown_subnets=taken.unknown_subnets)
     seen = observe(inputs, now=datetime(2026, 1, 1, tzinfo=UTC))
     assert seen is not None
     return seen.observation

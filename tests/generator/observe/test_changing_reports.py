@@ -9,9 +9,9 @@ import pytest
 
 from generator.kube.cache import Cache
 from generator.observe.observer import FabricObserver, TreeInputs
-from generator.store.interned_reports import REPORT_QUOTA, ReportInterner
+from generator.store.stored_reports import REPORT_QUOTA, read_stored_report
 from tests.bench.hostile_reports import report_changing_hosts, report_changing_shapes
-from topology.reports.compact_reports import CompactReport
+from topology.reports.packed_reports import PackedReport
 
 SETTLED = 3
 """After so many rounds every table has had its usual size once."""
@@ -26,7 +26,7 @@ def observe_rounds(
     report: Callable[[int], Iterator[Mapping[str, Any]]], num_rounds: int
 ) -> list[int]:
     """Return the traced bytes after each round, as a server receives the reports."""
-    cache: Cache[CompactReport] = Cache(ReportInterner(), REPORT_QUOTA)
+    cache: Cache[PackedReport] = Cache(read_stored_report, REPORT_QUOTA)
     observer = FabricObserver()
     held: list[int] = []
     tracemalloc.start()

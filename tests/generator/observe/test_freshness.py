@@ -7,10 +7,12 @@ from datetime import timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from generator.observe.freshness import derive_freshness_findings, derive_sweep_time_findings
 from tests.effort import examples
 from tests.generator.ingest.test_claims import NOW, PERIOD, report
+from tests.packed_reports import packed
 from topology.model.facts import FindingKind
 from topology.reports.neighbor_report import ReportStatus
 from topology.reports.observed_time import parse_observed_at
@@ -29,7 +31,7 @@ from topology.reports.sweep_parts import split_sweep
     ids=["three periods old", "older", "slightly ahead", "from the future", "of unknown age"],
 )
 def test_it_finds_a_stale_report(age: timedelta | None, *, is_stale: bool) -> None:
-    found = derive_freshness_findings([report("a", age)], listed=(), now=NOW, period=PERIOD)
+    found = derive_freshness_findings(packed([report("a", age)]), listed=(), now=NOW, period=PERIOD)
     assert [one.kind for one in found] == [FindingKind.STALE_REPORT] * is_stale
 
 
@@ -40,8 +42,8 @@ def test_it_finds_a_stale_report(age: timedelta | None, *, is_stale: bool) -> No
      "9999-12-31T23:59:59-23:59", "2099-01-01T00:00:00Z", "1763722800", "2026-11-21"],
 )  # fmt: skip
 def test_a_report_without_a_usable_time_is_stale(text: str) -> None:
-    odd = report("a").model_copy(update={"status": ReportStatus(observed_at=text)})
-    (found,) = derive_freshness_findings([odd], listed=(), now=NOW, period=PERIOD)
+    odd = structs.replace(report("a"), status=ReportStatus(observed_at=text))
+    (found,) = derive_freshness_findings(packed([odd]), listed=(), now=NOW, period=PERIOD)
     assert found.kind is FindingKind.STALE_REPORT
     assert found.message.isprintable()
 
@@ -49,21 +51,21 @@ def test_a_report_without_a_usable_time_is_stale(text: str) -> None:
 @given(st.text(max_size=40) | st.datetimes().map(str) | st.none())
 @settings(max_examples=examples(200))
 def test_a_report_is_fresh_or_stale_but_never_of_unknown_age(text: str | None) -> None:
-    odd = report("a").model_copy(update={"status": ReportStatus(observed_at=text)})
-    found = derive_freshness_findings([odd], listed=(), now=NOW, period=PERIOD)
+    odd = structs.replace(report("a"), status=ReportStatus(observed_at=text))
+    found = derive_freshness_findings(packed([odd]), listed=(), now=NOW, period=PERIOD)
     observed = parse_observed_at(text)
     assert bool(found) is (observed is None or abs(NOW - observed) > 3 * PERIOD)
 
 
 def test_an_unusable_time_is_a_finding_even_where_ages_mean_nothing() -> None:
-    odd = report("a").model_copy(update={"status": ReportStatus(observed_at="yesterday")})
-    (found,) = derive_freshness_findings([odd], listed=(), now=NOW, period=None)
+    odd = structs.replace(report("a"), status=ReportStatus(observed_at="yesterday"))
+    (found,) = derive_freshness_findings(packed([odd]), listed=(), now=NOW, period=None)
     assert "unusable time 'yesterday'" in found.message
 
 
 def test_it_ignores_the_age_of_saved_reports() -> None:
     old = report("a", timedelta(days=100))
-    assert derive_freshness_findings([old], listed=(), now=NOW, period=None) == []
+    assert derive_freshness_findings(packed([old]), listed=(), now=NOW, period=None) == []
 
 
 @pytest.mark.parametrize(
@@ -77,7 +79,7 @@ def test_it_ignores_the_age_of_saved_reports() -> None:
 )
 def test_it_calls_silent(reports: list[str], silent: list[str]) -> None:
     found = derive_freshness_findings(
-        [report(name) for name in reports], listed=["c", "b", "a"], now=NOW, period=None
+        packed([report(name) for name in reports]), listed=["c", "b", "a"], now=NOW, period=None
     )
     assert [(one.kind, one.device) for one in found] == [
         (FindingKind.SILENT_NODE, name) for name in silent
@@ -90,11 +92,11 @@ def test_a_sweep_without_a_usable_time_is_one_finding_of_its_node(
     text: str, period: timedelta | None
 ) -> None:
     parts = [
-        part.model_copy(update={"status": ReportStatus(observed_at=text)})
+        structs.replace(part, status=ReportStatus(observed_at=text))
         for subnet in ("fe80000000000000", "fe80000000000001")
         for part in split_sweep("x" * 9, node="a", subnet=subnet)
     ]
-    found = list(derive_sweep_time_findings(parts, now=NOW, period=period))
+    found = list(derive_sweep_time_findings(packed(parts), now=NOW, period=period))
     assert [(one.kind, one.device) for one in found] == [(FindingKind.STALE_REPORT, "a")]
     assert "unusable time" in found[0].message
     assert found[0].message.isprintable()
@@ -103,5 +105,5 @@ def test_a_sweep_without_a_usable_time_is_one_finding_of_its_node(
 @pytest.mark.parametrize(("period", "num_found"), [(None, 0), (PERIOD, 1)])
 def test_only_a_saved_sweep_needs_no_time(period: timedelta | None, num_found: int) -> None:
     parts = split_sweep("x" * 9, node="a", subnet="fe80000000000000")
-    parts = [part.model_copy(update={"status": ReportStatus()}) for part in parts]
-    assert len(list(derive_sweep_time_findings(parts, now=NOW, period=period))) == num_found
+    parts = [structs.replace(part, status=ReportStatus()) for part in parts]
+    assert len(list(derive_sweep_time_findings(packed(parts), now=NOW, period=period))) == num_found

@@ -5,8 +5,8 @@ import pytest
 from generator.observe import observer
 from generator.observe.observer import FabricObserver, TreeInputs
 from topology.model.facts import Medium
-from topology.reports.compact_reports import compact_report
 from topology.reports.neighbor_report import build_report
+from topology.reports.packed_reports import pack_report
 from topology.synthetic import (
     FabricKind,
     SyntheticSpec,
@@ -23,7 +23,7 @@ def test_the_inputs_of_a_round_that_failed_are_evaluated_again(
         build_wiring(SyntheticSpec(FabricKind.FAT_TREE, 8, medium=Medium.ETHERNET))
     )
     claims = report_claims(damaged)
-    reports = tuple(compact_report(build_report(row.device, name=row.report)) for row in claims)
+    reports = tuple(pack_report(build_report(row.device, name=row.report)) for row in claims)
     fabric = FabricObserver()
     with monkeypatch.context() as patch:
         patch.setattr(observer, "observe_fabric", fail)

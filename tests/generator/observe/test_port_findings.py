@@ -14,6 +14,7 @@ import pytest
 from generator.ingest.claims import build_claims
 from generator.ingest.inputs import Inputs
 from generator.observe.observation import observe, observe_fabric
+from tests.packed_reports import packed
 from topology.model.claims import SweptClaims
 from topology.model.facts import (
     Device,
@@ -93,7 +94,8 @@ def findings(
         for host in HOSTS
     ]
     observed = observe(
-        Inputs(build_claims(reports).claims, tuple(reports)), now=datetime(2026, 1, 1, tzinfo=UTC)
+        Inputs(build_claims(packed(reports)).claims, tuple(packed(reports))),
+        now=datetime(2026, 1, 1, tzinfo=UTC),
     )
     assert observed is not None
     return [one for one in observed.observation.findings if one.kind is kind]
@@ -232,7 +234,7 @@ def observe_hcas(change: Callable[[Port], Port]) -> list[Finding]:
             ports = (change(ports[0]), *ports[1:])
         reports.append(build_report(replace(row.device, ports=ports), name=row.report))
     swept = SweptClaims(tuple(sweep_devices(whole)))
-    inputs = Inputs((*build_claims(reports).claims, swept), tuple(reports))
+    inputs = Inputs((*build_claims(packed(reports)).claims, swept), tuple(packed(reports)))
     seen = observe_fabric(inputs)
     assert seen is not None
     assert seen.observation.tree.unplaced == ()

@@ -7,11 +7,13 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from generator.ingest.named_sweepers import NamedSweepers
 from generator.ingest.sweep_choice import UsedSweep
 from generator.observe.sweep_election import confirm_sweeps, elect_sweepers
 from tests.generator.sweep_reports import ABLE, NOW, PERIOD, A, B, hca, node
+from tests.packed_reports import packed
 from topology.model.facts import DeviceKind, Port, PortState
 from topology.model.ids import Id, IdKind
 from topology.reports.fabric_status import CountedSweep, FabricStatus, SweepWitness
@@ -26,7 +28,7 @@ def elected(
     *reports: NeighborReport, previous: FabricStatus | None = None
 ) -> tuple[FabricStatus, list[str]]:
     named = NamedSweepers(previous or FabricStatus())
-    found = elect_sweepers(reports, named=named, now=NOW, period=PERIOD)
+    found = elect_sweepers(packed(reports), named=named, now=NOW, period=PERIOD)
     return found, [
         f"{one.subnet[-1]} {one.node} {one.device}/{one.port} {one.role}" for one in found.sweepers
     ]
@@ -76,8 +78,8 @@ def test_it_elects_no_node_that(other: NeighborReport) -> None:
 @pytest.mark.parametrize("observed_at", [None, "yesterday", "2026-01-02T03:00:00"])
 def test_it_elects_no_node_with_an_unreadable_time(observed_at: str | None) -> None:
     odd = node("n0")
-    status = odd.status.model_copy(update={"observed_at": observed_at})
-    assert elected(odd.model_copy(update={"status": status}))[1] == []
+    status = structs.replace(odd.status, observed_at=observed_at)
+    assert elected(structs.replace(odd, status=status))[1] == []
 
 
 @pytest.mark.parametrize(
@@ -208,7 +210,7 @@ def in_cluster(
 ) -> list[tuple[str, str]]:
     """Return the elected nodes of a cluster, where agents have tokens of their own."""
     named = NamedSweepers(status or FabricStatus(), listed, has_agent_tokens=True)
-    found = elect_sweepers(reports, named=named, now=NOW, period=None)
+    found = elect_sweepers(packed(reports), named=named, now=NOW, period=None)
     return [(one.subnet, one.node) for one in found.sweepers]
 
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from generator.objects.write_policy import parse_write_policy
 from generator.outputs.hypernode import HyperNode
@@ -18,6 +19,7 @@ from tests.generator.folders import with_approval
 from tests.generator.scenes import run
 from tests.generator.server.days import MINUTE, NOON, SMALL, Day, hold
 from topology.model.errors import KubeForbidden, KubeUnavailable, TopologyError
+from topology.reports.packed_reports import unpack_report
 
 
 def test_it_applies_an_approved_plan_once(day: Day) -> None:
@@ -348,8 +350,8 @@ def test_it_writes_the_first_hypernodes_when_half_of_the_nodes_are_known(
 def test_it_writes_no_first_hypernodes_from_stale_reports(tmp_path: Path) -> None:
     day = Day(tmp_path, SMALL, is_listed=True)
     for report in day.store.read_reports().reports:
-        status = report.status.model_copy(update={"observed_at": NOON.isoformat()})
-        day.store.write_report(report.to_wire().model_copy(update={"status": status}))
+        status = structs.replace(report.status, observed_at=NOON.isoformat())
+        day.store.write_report(structs.replace(unpack_report(report), status=status))
     day.now = NOON + timedelta(minutes=4)
     day.tick()
     assert day.files() == {}

@@ -7,6 +7,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from generator.observe.freshness import STALE_PERIODS
 from generator.server.loop import LoopConfig, ReconcileLoop
 from tests.generator.folders import StoreFolder
@@ -70,8 +72,8 @@ class Sweeps:
         """Let a node's report become old, as when its agent is gone."""
         (report,) = [one for one in host_reports(ABLE_NODES) if one.metadata.name == node]
         old = (NOW - (STALE_PERIODS + 1) * PERIOD).isoformat()
-        status = report.status.model_copy(update={"observed_at": old})
-        self.write(report.model_copy(update={"status": status}))
+        status = structs.replace(report.status, observed_at=old)
+        self.write(structs.replace(report, status=status))
 
     def come_back(self, node: str) -> None:
         """Let a node report again."""

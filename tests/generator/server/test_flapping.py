@@ -7,15 +7,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from generator.server.loop import LoopConfig, ReconcileLoop
 from tests.generator.folders import StoreFolder
 from tests.generator.scenes import PAIRS, Scene
 from topology.reports.neighbor_report import NeighborReport, ReportStatus
+from topology.reports.packed_reports import unpack_report
 
 
 def with_flapping(report: NeighborReport, *names: str) -> NeighborReport:
-    return report.model_copy(update={"status": ReportStatus(flapping=names)})
+    return structs.replace(report, status=ReportStatus(flapping=names))
 
 
 def test_it_reports_a_flapping_port_once_and_again_when_it_is_stable(
@@ -23,7 +25,7 @@ def test_it_reports_a_flapping_port_once_and_again_when_it_is_stable(
 ) -> None:
     caplog.set_level(logging.INFO)
     store = StoreFolder(Scene.of(tmp_path, PAIRS).store())
-    reports = (one.to_wire() for one in store.read_reports().reports)
+    reports = (unpack_report(one) for one in store.read_reports().reports)
     report = next(one for one in reports if one.spec.ports)
     rounds = ReconcileLoop(
         StoreFolder(tmp_path / "store"),

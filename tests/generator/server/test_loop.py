@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice
 from generator.outputs.hypernode import render_hypernodes
@@ -286,7 +287,7 @@ def test_it_uses_the_newest_of_two_sweeps_when_only_times_changed(tmp_path: Path
             observed = (NOON + minutes * MINUTE).isoformat()
             for part in split_sweep(sweeps[host], node=host, subnet="fe80" + "0" * 12):
                 status = ReportStatus(observed_at=observed)
-                store.write_report(part.model_copy(update={"status": status}))
+                store.write_report(structs.replace(part, status=status))
 
     loop = Loop(scene)
     for minutes in ((1, 2), (3, 2), (3, 3)):

@@ -15,6 +15,7 @@ from generator.reconcile.status import FabricStatusWriter
 from generator.server.sweep_election import SweepElection
 from tests.generator.folders import StoreFolder
 from tests.generator.sweep_reports import NOW, PERIOD, A, node
+from tests.packed_reports import packed
 from topology.model.errors import ConfigError
 from topology.reports.fabric_status import (
     FabricStatus,
@@ -38,7 +39,7 @@ class ElectionScene:
 
     def hold(self, *reports: NeighborReport) -> dict[str, Any] | None:
         if self.election.read(self.status.read()):
-            self.election.elect(reports)
+            self.election.elect(packed(reports))
         return json.loads(self.file.read_text()) if self.file.exists() else None
 
 

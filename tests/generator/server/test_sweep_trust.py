@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from generator.server.loop import LoopConfig, ReconcileLoop
 from tests.generator.ingest.swept_fabrics import (
@@ -242,11 +243,11 @@ def test_half_a_sweep_freezes_no_ethernet_cluster(tmp_path: Path) -> None:
     )
     (part,) = sweep_by(day.some(1)[0], subnet="fe80000000000bad")
     assert part.spec.sweep is not None
-    half = part.spec.sweep.model_copy(update={"of": 2})
-    spec = part.spec.model_copy(update={"sweep": half})
+    half = structs.replace(part.spec.sweep, of=2)
+    spec = structs.replace(part.spec, sweep=half)
     day.tick()
     day.lose(day.some(1))
-    day.store.write_report(part.model_copy(update={"spec": spec}))
+    day.store.write_report(structs.replace(part, spec=spec))
     day.tick()
     assert day.placed() == set(day.scene.hosts[1:])
 

@@ -17,13 +17,13 @@ from tests.generator.reconcile.cluster import hypernode
 from topology.model.errors import StoreError
 from topology.model.facts import Device, DeviceKind, Neighbor, Port, Source
 from topology.model.ids import Id, IdKind
-from topology.reports.compact_reports import Report
 from topology.reports.neighbor_report import (
     NeighborReport,
     ReportStatus,
     build_report,
     render_report,
 )
+from topology.reports.packed_reports import PackedReport, unpack_report
 
 TREE = [
     hypernode("leaf-1", 1, "a"),
@@ -39,8 +39,8 @@ def report(name: str, *, at: str | None = None, port: str = "eth0") -> NeighborR
     return build_report(device, name=name, status=ReportStatus(observed_at=at))
 
 
-def names(reports: tuple[Report, ...]) -> list[str]:
-    return [found.metadata.name for found in reports]
+def names(reports: tuple[PackedReport, ...]) -> list[str]:
+    return [found.name for found in reports]
 
 
 @pytest.fixture
@@ -59,7 +59,9 @@ def test_it_reads_back_the_written_reports(store: StoreFolder) -> None:
     assert [store.write_report(found) for found in written] == [True, True, True]
     read = store.read_reports()
     assert read.problems == ()
-    assert sorted((found.to_wire() for found in read.reports), key=str) == sorted(written, key=str)
+    assert sorted((unpack_report(found) for found in read.reports), key=str) == sorted(
+        written, key=str
+    )
     assert names(read.reports) == ["n1.sweep.0", "n10", "n2"]
 
 
@@ -69,7 +71,7 @@ def test_it_writes_reports_that_yaml_reads_like_json(store: StoreFolder) -> None
     text = (store.reports / "n1.yaml").read_text()
     assert yaml.safe_load(text) == json.loads(text) == render_report(strange)
     assert all(char.isprintable() or char == "\n" for char in text)
-    assert [found.to_wire() for found in store.read_reports().reports] == [strange]
+    assert [unpack_report(found) for found in store.read_reports().reports] == [strange]
 
 
 def test_it_writes_hypernodes_in_blocks_for_people(store: StoreFolder) -> None:
@@ -298,7 +300,7 @@ def test_it_chooses_between_two_reports_of_one_name(
     for file, one in (("1.yaml", first), ("2.yaml", second)):
         (tmp_path / file).write_text(json.dumps(render_report(one)))
     read = read_reports(tmp_path, now=NOW)
-    assert [found.to_wire().spec.ports[0].name for found in read.reports] == (
+    assert [unpack_report(found).spec.ports[0].name for found in read.reports] == (
         [kept] if kept else []
     )
     assert [str(one) for one in read.problems] == [

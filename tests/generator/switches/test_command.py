@@ -56,7 +56,7 @@ def test_it_prints_reports_that_the_other_commands_read(agent: SnmpAgent, tmp_pa
     (reports / "all.json").write_text(ran.out)
     read = read_reports(reports)
     assert not read.problems
-    assert [report.metadata.name for report in read.reports] == [item["metadata"]["name"]]
+    assert [report.name for report in read.reports] == [item["metadata"]["name"]]
 
 
 def test_it_writes_a_report_per_switch(agent: SnmpAgent, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from generator.switches.poller import MAX_UNCHANGED
 from generator.switches.targets import Target
 from tests.generator.switches.switchboard import FakeSession, switch_rows
 from tests.generator.switches.walks import NOON, PERIOD, SILENT, Walking, name, outcome
+from tests.packed_reports import packed
 from topology.model.errors import ConfigError
 from topology.model.facts import FindingKind
 from topology.sources.lldp_mib.tables import (
@@ -250,7 +251,7 @@ def test_it_finds_switches_that_fail_and_reports_that_no_walk_renews(tmp_path: P
     tables = {"10.0.0.1": switch_rows(1), "10.0.0.2": switch_rows(2)}
     walking.tick(tables)
     walking.tick({"10.0.0.2": tables["10.0.0.2"]}, failing={"10.0.0.1": SILENT})
-    inputs = Inputs(reports=tuple(walking.reports.values()))
+    inputs = Inputs(reports=tuple(packed(walking.reports.values())))
 
     def found(minutes: int, ages: Periods | None) -> list[tuple[str, str]]:
         now = NOON + timedelta(minutes=minutes)

@@ -14,6 +14,7 @@ from tests.generator.switches.switchboard import FakeSession, mac
 from topology.model.errors import SwitchSilent
 from topology.model.facts import FindingKind
 from topology.reports.neighbor_report import NeighborReport
+from topology.reports.packed_reports import unpack_report
 from topology.sources.lldp_mib.tables import WalkRow
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -70,7 +71,7 @@ class Walking:
     def reports(self) -> dict[str, NeighborReport]:
         read = self.store.read_reports()
         assert not read.problems
-        return {report.metadata.name: report.to_wire() for report in read.reports}
+        return {report.name: unpack_report(report) for report in read.reports}
 
     def findings(self) -> list[tuple[FindingKind, str]]:
         return [(one.kind, one.device) for one in self.rounds.derive_findings()]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from generator.ingest.claims import build_claims
+from tests.packed_reports import packed
 from topology.model.errors import ReportError
 from topology.reports.neighbor_report import parse_report, render_report
 from topology.reports.report_objects import build_withdrawn_part, is_withdrawn, parse_stored_report
@@ -88,11 +89,11 @@ def test_it_refuses_other_values_than_objects() -> None:
 def test_it_recognizes_a_withdrawn_part() -> None:
     gone = build_withdrawn_part("n1.sweep.3", "fe80000000000000")
     (part,) = split_sweep("x", node="n1", subnet="fe80000000000000")
-    assert is_withdrawn(parse_stored_report(render_report(gone)))
-    assert not is_withdrawn(part)
-    assert not is_withdrawn(parse_report(REPORT))
+    assert is_withdrawn(parse_stored_report(render_report(gone)).spec.sweep)
+    assert not is_withdrawn(part.spec.sweep)
+    assert not is_withdrawn(parse_report(REPORT).spec.sweep)
 
 
 def test_it_is_incomplete_for_a_reader_without_withdrawn_parts() -> None:
-    taken = build_claims([build_withdrawn_part("n1.sweep.0", "fe80000000000000")])
+    taken = build_claims(packed([build_withdrawn_part("n1.sweep.0", "fe80000000000000")]))
     assert taken.claims == ()

@@ -296,9 +296,7 @@ def _read_nodes(cluster: ClusterAccess) -> Mapping[str, SeenNode]:
     from generator.store.kinds import Kind
 
     with open_cluster(cluster, os.environ) as store:
-        return {
-            row.name: row for row in store.objects.read(Kind(NODES, lambda: parse_seen_node)).values
-        }
+        return {row.name: row for row in store.objects.read(Kind(NODES, parse_seen_node)).values}
 
 
 def _find_labels(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from msgspec import convert, structs
 
 from agent.publish.destination import PublishOutcome
 from agent.publish.kube.credentials import TokenNode
@@ -44,7 +45,7 @@ AT = "2026-01-02T03:04:05Z"
 
 def report_with(*ports: str, outcome: str = "ok", **status: Any) -> NeighborReport:  # noqa: ANN401
     device = Device(DeviceKind.HOST, "n1", (), tuple(Port(name) for name in ports))
-    fared = CollectorOutcome.model_validate({"name": "lldpd", "outcome": outcome, "message": AT})
+    fared = convert({"name": "lldpd", "outcome": outcome, "message": AT}, CollectorOutcome)
     told = {"observed_at": AT, "collectors": (fared,)} | status
     return build_report(device, name="n1", status=ReportStatus(**told))
 
@@ -118,10 +119,8 @@ def test_it_does_not_write_because_a_message_changed(agent: Agent) -> None:
     report = report_with("eth0", outcome="failed")
     agent.publish(report)
     worse = CollectorOutcome(name="lldpd", outcome="failed", message="2 parts unreadable")
-    status = report.status.model_copy(update={"collectors": (worse,)})
-    assert agent.publish(report.model_copy(update={"status": status})) == {
-        "n1": PublishOutcome.NONE
-    }
+    status = structs.replace(report.status, collectors=(worse,))
+    assert agent.publish(structs.replace(report, status=status)) == {"n1": PublishOutcome.NONE}
 
 
 def test_it_renews_a_status_after_six_hours_and_within_seven(agent: Agent) -> None:
@@ -296,7 +295,7 @@ def test_it_retries_parts_that_it_could_not_read(agent: Agent) -> None:
 def test_it_empties_a_withdrawn_part_and_reuses_it(agent: Agent) -> None:
     agent.publish(*parts_of("a"))
     agent.objects.withdraw(["n1.sweep.0", "n1.sweep.7"])
-    assert is_withdrawn(parse_stored_report(agent.api.objects["n1.sweep.0"]))
+    assert is_withdrawn(parse_stored_report(agent.api.objects["n1.sweep.0"]).spec.sweep)
     assert agent.parts() == {}
     agent.objects.withdraw(["n1.sweep.0"])
     assert len(agent.api.writes) == 4, "once"

@@ -18,8 +18,7 @@ from topology.model.facts import (
     sort_capabilities,
 )
 from topology.model.ids import Id, IdKind
-from topology.reports.packed_claims import PackedClaim, bind_to_node
-from topology.reports.packed_devices import pack_device, unpack_device
+from topology.reports.packed_reports import PackedClaim, bind_to_node, pack_device, unpack_device
 
 IDS = st.lists(
     st.builds(Id, st.sampled_from(IdKind), st.text(max_size=4), st.sampled_from(("", "mac"))),
