@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random  # noqa: TID251 - this is an edge: it spreads retries
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from threading import Lock, Thread
 from time import monotonic
 from types import TracebackType
@@ -226,13 +226,9 @@ class ClusterStore:
             KubeError: the objects cannot be listed.
         """
         for version in (kind.resource.version, *kind.older_versions):
-            request = KubeRequest("GET", kind.resource._replace(version=version).path())
-            try:
-                body = self._transport.ask(request, timeout_s=_READ_POLICY.request_timeout_s)
-            except KubeNotFound:
-                continue
-            items = decode_object(str(request), body).get("items")
-            return tuple(item for item in items or () if isinstance(item, Mapping))
+            with suppress(KubeNotFound):
+                resource = kind.resource._replace(version=version)
+                return tuple(fetch_objects(self._transport, resource, [], _page(kind)))
         return ()
 
     def create(self, kind: Kind[Any], document: Document) -> StoredObject[Document]:

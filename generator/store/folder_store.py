@@ -34,7 +34,6 @@ from generator.store.object_files import (
     object_path,
     parse_objects,
     read_file,
-    render_json,
     write_object,
 )
 from generator.store.object_store import (
@@ -50,6 +49,7 @@ from topology.model.errors import ConfigError, CutInput, KubeError, ParseError, 
 Value = TypeVar("Value")
 
 _WRITE_LOCK: Final = ".toponaut.write.lock"
+_LEASES: Final[Kind[Mapping[str, Any]]] = Kind(LEASES, dict)
 
 
 class FileStamp(NamedTuple):
@@ -110,7 +110,7 @@ class FolderStore:
                     "leaseTransitions": self.epoch,
                 },
             }
-            write_object(self.find_folder(LEASES), LEASE_NAME, render_json(document))
+            self._write(_LEASES, LEASE_NAME, document)
 
     def find_progress(self, kind: Kind[Any]) -> KindProgress:
         """Report known: a folder is read when it is asked for."""
@@ -274,16 +274,11 @@ class FolderStore:
         Raises:
             StoreError: the file cannot be read.
         """
-        path = object_path(self.find_folder(LEASES), LEASE_NAME)
-        if not os.path.lexists(path):
-            return 0
-        raw = read_file(path, show(str(path), 1024))
-        if isinstance(raw, ParseError):
-            raise StoreError(str(raw))
+        found = self.get(_LEASES, LEASE_NAME)
         try:
-            document = parse_document(raw, source=show(str(path), 1024)).value
-            return parse_lease(document if isinstance(document, dict) else {})[0].transitions
-        except (ConfigError, KubeError) as error:
+            return 0 if found is None else parse_lease(found.value)[0].transitions
+        except KubeError as error:
+            path = self.find_folder(LEASES) / f"{LEASE_NAME}{SUFFIX}"
             raise StoreError(f"{show(str(path), 1024)}: {error}") from error
 
     def _check_unchanged(self, kind: Kind[Any], name: str, seen: StoredObject[Any] | None) -> None:
