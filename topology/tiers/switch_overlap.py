@@ -24,6 +24,9 @@ class Side(Enum):
     SMALLER = "smaller"
     """The smaller one. For higher ranks: cores that lost many links must not split. The share of
     common units is then checked too."""
+    TOP = "top"
+    """The smaller one, at the highest rank. No cable leads from one island to another, so switches
+    that share exactly half of their links and of their units are one group with swapped cables."""
 
 
 MAX_COMPARED_MEMBERS = 9
@@ -151,10 +154,11 @@ class _OverlapGroups:
             return False
         # Cables exchanged inside a small pair leave exactly half of the links shared. Then the pair
         # is joined if most units are still on both switches.
+        least_excess = 0 if self.side is Side.TOP else 1
         is_joined = (
             self._agree(num_units, len(shared))
             if excess
-            else 2 * len(shared) > len(units.keys() | other_units.keys())
+            else 2 * len(shared) - len(units.keys() | other_units.keys()) >= least_excess
         )
         is_apart = 2 * self.peers.get(switch, {}).get(other_switch, 0) >= min(totals)
         return is_joined and (not is_apart or num_shared >= ALIKE_SHARE * max(totals))

@@ -171,7 +171,8 @@ def _group_rank(draft: _GroupDraft, plane: Plane, ranks: Ranks, rank: int) -> No
     weights = count_pairs(uppers[is_up], roots[is_up], counts[is_up]).by_left
     certain, undecided_weights = _split_plain_groups(weights)
     peer_links = _peer_links(plane, undecided_weights)
-    joined = join_switches(undecided_weights, Side.SMALLER, peer_links)
+    side = Side.TOP if rank == ranks.highest else Side.SMALLER
+    joined = join_switches(undecided_weights, side, peer_links)
     groups = absorb_minor_groups(joined, undecided_weights)
     assignment = assign_units(groups, undecided_weights)
     candidates = sorted([*certain, *_find_candidates(groups, assignment)])

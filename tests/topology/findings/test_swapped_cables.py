@@ -250,3 +250,16 @@ def test_it_names_both_swaps_that_share_a_leaf() -> None:
     assert {frozenset(finding.swap[0]) for finding in found} == {
         frozenset({one.high, two.high}) for one, two in pairs
     }
+
+
+def test_it_names_the_swaps_that_leave_a_spine_half_of_its_cables() -> None:
+    pod = build_undamaged(build_wiring(SyntheticSpec(FabricKind.FAT_TREE, 35, radix=12, uplinks=3)))
+    pairs = [(("leaf-g01", "9"), ("leaf-g02", "7")), (("leaf-g03", "9"), ("leaf-g04", "8"))]
+    damaged = swap(swap(pod, *pairs[0]), *pairs[1])
+    found = inferred(damaged)
+    assert {finding.kind for finding in found.findings} == {FindingKind.SWAPPED_CABLE}
+    planned = {cable.low: cable.high for cable in pod.cables}
+    assert swaps(list(found.findings)) == {
+        frozenset(planned[PortName(*end)] for end in pair) for pair in pairs
+    }
+    assert found.tree.domains[-1].switches == ("spine-01", "spine-02", "spine-03")
