@@ -141,7 +141,7 @@ def pair_swaps(
 
 
 def _sort_key(place: GroupOrRail) -> tuple[int, str]:
-    """Return a place as a sort key: groups by number, so that parts of a plane sort alike."""
+    """Return a place as a sort key: groups by number, rails and switches by name."""
     return (place, "") if isinstance(place, int) else (-1, place)
 
 

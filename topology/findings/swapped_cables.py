@@ -25,7 +25,7 @@ from topology.findings.misplaced_uplinks import (
 )
 from topology.findings.missing_links import find_missing_links
 from topology.findings.swap_pairs import UpperEnds, pair_swaps
-from topology.findings.usual_counts import CountsByUsual, find_designed_host_links
+from topology.findings.usual_counts import find_designed_host_links
 from topology.model.fabric import Fabric
 from topology.model.facts import Finding, FindingKind
 from topology.planes.plane import Plane
@@ -39,16 +39,14 @@ def find_asymmetries(
     *,
     grouping: TierGroups,
     domain_links: DomainLinks,
-    host_counts: CountsByUsual | None = None,
 ) -> Iterator[Finding]:
     """Yield swapped-cable, wrong-rail and missing-link findings. Cost: O(links).
 
     Args:
         fabric: the names.
-        plane: the cables, of a whole plane or of a part of it.
+        plane: the cables.
         grouping: the groups of the plane.
         domain_links: the cables between the switches of the plane.
-        host_counts: the numbers of links that hosts of the whole plane have by design, if known.
     """
     groups = build_group_columns(fabric, grouping)
     layout, upper_ends = derive_layout(fabric, plane, groups), UpperEnds(fabric, plane, groups)
@@ -71,7 +69,5 @@ def find_asymmetries(
         grouping=grouping,
         domain_links=domain_links,
         misplaced={cable.edge.a for cable in (*moved_hosts, *misplaced_uplinks, *crossed_uplinks)},
-        host_counts=(
-            find_designed_host_links(plane, grouping) if host_counts is None else host_counts
-        ),
+        host_counts=find_designed_host_links(plane, grouping),
     )
