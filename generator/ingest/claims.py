@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -71,7 +71,7 @@ class _DeviceClaim(NamedTuple):
     """The ports of a host that are up in an InfiniBand subnet."""
     excess: str = ""
     """What of the report is more than a host has."""
-    heard: tuple[int, ...] = ()
+    heard: Sequence[int] = ()
     """The devices that a host names, by `find_heard`."""
 
 

@@ -6,8 +6,9 @@ that do not exist.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -18,15 +19,15 @@ MAX_HEARD_DEVICES: Final = 65_536
 _WHOLE: Final = 1 << 32
 
 
-def find_heard(device: Device) -> tuple[int, ...]:
+def find_heard(device: Device) -> Sequence[int]:
     """Return a number for each device that a host names; of equal devices the same number.
 
     The numbers hold within the process, and no writer of a report can choose them.
     """
     if device.kind is not DeviceKind.HOST:
-        return ()
+        return array("q")
     entries = (neighbor for port in device.ports for neighbor in port.neighbors)
-    return tuple({hash((entry.device_name, entry.device_ids)) for entry in entries})
+    return array("q", {hash((entry.device_name, entry.device_ids)) for entry in entries})
 
 
 def find_flooders(

@@ -94,6 +94,8 @@ class _EntryPairer:
         self._place[order] = np.arange(len(order))
         self._near = self._ports.near[entries.rows]
         self._claimed_far = self._find_claimed_ports()
+        self._heard_back: set[int] = set()
+        """Devices that hear another one by names that it does not know, and are heard so."""
 
     def build_table(self) -> PortTable:
         """Return all ports: the claimed ones, then those that `find_far_ends` added."""
@@ -198,9 +200,10 @@ class _EntryPairer:
     def _pair_open_ends(self, open_ends: Mapping[int, _NamedEnd]) -> dict[int, int]:
         """Return the hearing port of the other end for entries that only elimination can resolve.
 
-        As many entries at each end of two devices are as many cables. The names in which one end
-        knows the ports of the other have the order of those ports; if they have none, the cables
-        are taken in the order of their ports.
+        As many entries at each end of two devices are as many cables; if one end has more, its
+        further ones are cables that the other end does not hear. The names in which one end knows
+        the ports of the other have the order of those ports; if they have none, the cables are
+        taken in the order of their ports.
         """
         by_pair: dict[tuple[int, int], list[int]] = defaultdict(list)
         swept = self._rows.is_swept()[self._entries.numbers]
@@ -220,13 +223,14 @@ class _EntryPairer:
 
         for (device, peer), entries in by_pair.items():
             others = by_pair.get((peer, device), [])
-            if device >= peer or len(entries) != len(others):
+            if device >= peer or not others:
                 continue
+            self._heard_back.update((device, peer))
             near, far = order(entries, is_far=False), order(others, is_far=False)
-            by_far_names = dict(zip(order(entries, is_far=True), far, strict=True))
-            by_near_names = dict(zip(near, order(others, is_far=True), strict=True))
-            is_ordered = by_far_names == by_near_names
-            cables = by_far_names if is_ordered else dict(zip(near, far, strict=True))
+            by_far_names = dict(zip(order(entries, is_far=True), far, strict=False))
+            by_near_names = dict(zip(near, order(others, is_far=True), strict=False))
+            is_ordered = len(near) == len(far) and by_far_names == by_near_names
+            cables = by_far_names if is_ordered else dict(zip(near, far, strict=False))
             for entry, other in cables.items():
                 found[entry], found[other] = int(self._near[other]), int(self._near[entry])
         return found
@@ -291,6 +295,7 @@ class _EntryPairer:
         has_report = [Origin.REPORT in entity.origins for entity in self._entities]
         may_have_more[self._place[np.flatnonzero(has_report)]] = False
         may_have_more[table.devices[claimed[is_open]]] = True
+        may_have_more[self._place[list(self._heard_back)]] = True
         added = np.arange(self._num_claimed, table.size)
         is_lacking[added] = ~may_have_more[table.devices[added]]
         return is_lacking

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from topology.identity.device_kinds import STATION
+from topology.identity.device_kinds import FORWARDS, STATION
 from topology.identity.device_resolution import AMBIGUOUS, Entity, Identities
 from topology.join.claim_rows import expand_spans
 from topology.join.fabric_rows import FabricRows
@@ -76,11 +76,12 @@ class NeighborResolver:
         peers = rows.find_owners(self.identities.owner)[numbers]
         entry_claims = np.repeat(np.repeat(claims, sizes), counts)
         entry_rows = np.repeat(own_rows, counts)
-        is_behind = self._find_stations_beside_claimed(rows.styles()[numbers], entry_rows, peers)
+        is_behind = self._find_devices_behind(rows.styles()[numbers], entry_rows, peers)
         for index in np.flatnonzero((peers == AMBIGUOUS) | (peers >= self.num_claimed)).tolist():
             neighbor = rows.neighbor(entry_claims.item(index), numbers.item(index))
             known = self._resolve(neighbor)
-            is_behind[index] &= known is None
+            is_node = self.identities.names.key(neighbor.device_name).is_node
+            is_behind[index] &= known is None and not is_node
             if not is_behind[index]:
                 peers[index] = self._mention(neighbor) if known is None else known
         entries = NeighborEntries(
@@ -94,15 +95,19 @@ class NeighborResolver:
             return NeighborEntries._make(column[~is_behind] for column in entries)
         return entries
 
-    def _find_stations_beside_claimed(self, styles: Codes, rows: Index, peers: Index) -> Flags:
-        """Return which entries hear a station without claims on a port that hears a claimed device.
+    def _find_devices_behind(self, styles: Codes, rows: Index, peers: Index) -> Flags:
+        """Return which entries hear a device behind another one, if nothing else describes it.
 
-        If nothing else describes the station, it is behind that device: the Linux on a SmartNIC
-        sends frames through the port of its host, often with one factory id on every card.
+        The Linux on a SmartNIC and the hypervisor below a node send frames through the port of the
+        host, often with one factory id on every card. So what a source describes is at the end of
+        the cable, and not what only neighbors mention; of two that neighbors mention, what forwards
+        is, and not a station.
         """
         is_claimed = (peers != AMBIGUOUS) & (peers < self.num_claimed)
-        is_behind: Flags = ~is_claimed & ((styles & STATION) != 0)
-        is_behind &= np.isin(rows, rows[is_claimed])
+        is_station, is_forwarding = (styles & STATION) != 0, (styles & FORWARDS) != 0
+        is_behind: Flags = is_station & np.isin(rows, rows[is_forwarding])
+        is_behind |= (is_station | is_forwarding) & np.isin(rows, rows[is_claimed])
+        is_behind &= ~is_claimed
         return is_behind
 
     def _resolve(self, neighbor: Neighbor) -> int | None:

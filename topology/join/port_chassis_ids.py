@@ -1,9 +1,9 @@
 """Switches that send another chassis id on each port, such as the MAC of the port on NX-OS.
 
-Descriptions with one name are of one such switch if each has one id that is heard on one port, no
-two of them on the same one, and no port hears two of them. What two switches of one name also could
-show is not enough, so the management address must be the same; without one, the ids must be in step
-with the numbers of the ports, as those of one box are.
+Descriptions with one name are of one such switch if each has one id that one port hears, no two of
+them come from the same port, no port hears two of them, no management addresses contradict it, and
+the ids are in step with the numbers of the ports, as those of one box are. Two switches with one
+default name and address meet all but the last, so without it nobody can tell: a finding says so.
 """
 
 from __future__ import annotations
@@ -17,11 +17,21 @@ from topology.join.neighbor_resolution import NeighborResolver
 from topology.join.port_ends import PortEnds
 from topology.join.port_numbers import PortKey, port_keys
 from topology.model.claims import strong_key
-from topology.model.facts import DeviceKind, Neighbor
+from topology.model.facts import DeviceKind
 from topology.model.ids import Id, IdKind, full_name
 
-_MAX_STEP: Final = 64
-"""MACs from one port to the next: a port may have one for each of its lanes."""
+_MAX_STEP: Final = 8
+"""MACs from one port to the next: a port may have one for each of its lanes. A whole switch has 16
+or more."""
+
+
+class NamesakePorts(NamedTuple):
+    """Descriptions of one name, each heard on another port alone."""
+
+    name: str
+    descriptions: Sequence[int]
+    are_one_switch: bool
+    """Otherwise they may be of one switch or of several."""
 
 
 class _PortOfSwitch(NamedTuple):
@@ -30,43 +40,39 @@ class _PortOfSwitch(NamedTuple):
     entity: int
     mac: int
     port: tuple[PortKey, ...]
-    port_number: int | None
-    """The last number in the name of the port."""
+    numbers: tuple[int, ...]
+    """All numbers in the name of the port."""
     addresses: frozenset[str]
     hearing_ports: frozenset[int]
 
 
-def find_switches_with_id_per_port(
+def find_ids_per_port(
     resolver: NeighborResolver, ends: PortEnds, members: Iterable[int]
-) -> Iterator[list[int]]:
-    """Yield the descriptions of each such switch, among those that share a word.
+) -> Iterator[NamesakePorts]:
+    """Yield the descriptions of such switches, among those that share a word.
 
     Cost: O(entries about them); reads the claims that hear them.
     """
     entities = resolver.identities.entities
     by_name: dict[str, list[int]] = defaultdict(list)
     for entity in members:
-        is_heard_only = entity >= resolver.num_claimed
-        if (
-            is_heard_only
-            and entities[entity].kind is not DeviceKind.HOST
-            and entities[entity].names
-        ):
-            by_name[full_name(entities[entity].names[0])].append(entity)
-    for alike in by_name.values():
+        names, kind = entities[entity].names, entities[entity].kind
+        if entity >= resolver.num_claimed and names and kind is not DeviceKind.HOST:
+            by_name[full_name(names[0])].append(entity)
+    for name, alike in by_name.items():
         if len(alike) > 1:
             ports = [_read_port(ends, entity, entities[entity].heard_ids) for entity in alike]
             known = [port for port in ports if port is not None]
-            if len(known) == len(ports) and _are_of_one_switch(known):
-                yield alike
+            if len(known) == len(ports) and _may_be_one_switch(known):
+                yield NamesakePorts(name, alike, _are_in_step(known))
 
 
 def _read_port(ends: PortEnds, entity: int, ids: Iterable[Id]) -> _PortOfSwitch | None:
-    """Return the port on which a description is heard; None if several are, or it has no one id."""
+    """Return the port on which a description is heard; None without one id and one hearer."""
     keys = {key for one in ids if (key := strong_key(one)) is not None}
     heard = ends.entries_about(entity)
     ports = {tuple(port_keys(one.port_ids, one.port_name)) for one in heard}
-    if len(keys) != 1 or len(ports) != 1:
+    if len(keys) != 1 or len(ports) != 1 or len(ends.hearing_ports(entity)) != 1:
         return None
     ((kind, mac),) = keys
     if kind != IdKind.MAC:
@@ -75,37 +81,30 @@ def _read_port(ends: PortEnds, entity: int, ids: Iterable[Id]) -> _PortOfSwitch 
         entity,
         int(mac.replace(":", ""), 16),
         ports.pop(),
-        _last_number(heard[0]),
+        tuple(map(int, re.findall(r"[0-9]+", heard[0].port_name))),
         frozenset(one.value for one in ids if one.kind is IdKind.IP),
         frozenset(ends.hearing_ports(entity)),
     )
 
 
-def _last_number(neighbor: Neighbor) -> int | None:
-    found = re.findall(r"\d+", neighbor.port_name)
-    return int(found[-1]) if found else None
-
-
-def _are_of_one_switch(ports: Sequence[_PortOfSwitch]) -> bool:
+def _may_be_one_switch(ports: Sequence[_PortOfSwitch]) -> bool:
     hearing = [one.hearing_ports for one in ports]
     is_apart = len(frozenset().union(*hearing)) == sum(map(len, hearing))
-    if not is_apart or len({one.port for one in ports}) < len(ports):
-        return False
-    addresses = {one.addresses for one in ports}
-    if len(addresses) > 1:
-        return False
-    return addresses != {frozenset()} or _are_in_step(ports)
+    addresses = [one.addresses for one in ports if one.addresses]
+    is_contradicted = bool(addresses) and not frozenset.intersection(*addresses)
+    return is_apart and not is_contradicted and len({one.port for one in ports}) == len(ports)
 
 
 def _are_in_step(ports: Sequence[_PortOfSwitch]) -> bool:
-    """Return whether ids differ as the numbers of ports do, by a constant step of at most 64."""
-    rows = sorted((one.port_number, one.mac) for one in ports if one.port_number is not None)
-    if len(rows) < len(ports) or len({number for number, _ in rows}) < len(rows):
+    """Return whether ids differ as the one number that differs in the names of ports does."""
+    columns = [sorted({*column}) for column in zip(*(one.numbers for one in ports), strict=False)]
+    differing = [place for place, column in enumerate(columns) if len(column) > 1]
+    if len({len(one.numbers) for one in ports}) > 1 or len(differing) != 1:
         return False
+    rows = sorted((one.numbers[differing[0]], one.mac) for one in ports)
     (first, first_mac), (second, second_mac) = rows[:2]
+    if first == second:
+        return False
     step, rest = divmod(second_mac - first_mac, second - first)
-    return (
-        not rest
-        and 0 < step <= _MAX_STEP
-        and all(mac - first_mac == step * (number - first) for number, mac in rows)
-    )
+    is_even = all(mac - first_mac == step * (number - first) for number, mac in rows)
+    return is_even and not rest and 0 < step <= _MAX_STEP

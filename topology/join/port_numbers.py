@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar
 
-from topology.model.facts import Capability, Medium, Neighbor, Port, Source
+from topology.model.facts import Medium, Neighbor, Port, Source
 from topology.model.ids import Id, IdKind
 
 PortKey: TypeAlias = tuple[str, str]
 SEVERAL_PORTS: Final = -1
-_FORWARDING: Final = frozenset({Capability.BRIDGE, Capability.ROUTER})
 KeyT = TypeVar("KeyT")
 """A `PortKey`, or its hash."""
 
@@ -40,18 +39,11 @@ def sort_ports(ports: Sequence[Port]) -> Sequence[Port]:
 
 
 def select_best_source(neighbors: Sequence[Neighbor]) -> Sequence[Neighbor]:
-    """Return the entries of a port that count: LLDP wins over CDP and similar protocols.
-
-    A station beside what forwards is not at the end of the cable: the Linux on a SmartNIC sends
-    frames to its host, through the port that hears the switch.
-    """
+    """Return the entries of a port that count: LLDP wins over CDP and similar protocols."""
     if len(neighbors) < 2:  # noqa: PLR2004 - one neighbor needs no choice
         return neighbors
     best = [neighbor for neighbor in neighbors if neighbor.source in (Source.LLDP, Source.IB)]
-    best = best or [*neighbors]
-    if any(_FORWARDING.intersection(neighbor.capabilities) for neighbor in best):
-        best = [neighbor for neighbor in best if neighbor.capabilities != (Capability.STATION,)]
-    return sorted(best, key=repr)
+    return sorted(best or neighbors, key=repr)
 
 
 def find_port(port_index: Mapping[KeyT, int], keys: Iterable[KeyT]) -> int | None:

@@ -33,9 +33,9 @@ from topology.identity.device_resolution import AMBIGUOUS, Entity
 from topology.identity.node_names import NameKey
 from topology.join.fabric_rows import FabricRows
 from topology.join.neighbor_resolution import NeighborEntries, NeighborResolver
-from topology.join.port_chassis_ids import find_switches_with_id_per_port
+from topology.join.port_chassis_ids import find_ids_per_port
 from topology.join.port_ends import MAX_DESCRIPTIONS, FarPort, PortEnds, count_shared_ends
-from topology.model.claims import duplicate_name_finding, strong_key
+from topology.model.claims import duplicate_name_finding, strong_key, unclear_switch_finding
 from topology.model.facts import DeviceKind
 
 _MAX_ROUNDS: Final = 12
@@ -76,6 +76,8 @@ class _DeviceJudge:
     """Entity to the entity that it is joined with, which has a lower number."""
     undecided: list[tuple[NameKey, tuple[int, ...]]] = field(default_factory=list)
     """Words, each with the descriptions that share it and may be of one device."""
+    unclear_switches: dict[str, int] = field(default_factory=dict)
+    """Names, each with the number of descriptions that may be of one switch or of several."""
     _far_ports: dict[int, set[FarPort]] = field(default_factory=dict)
 
     @property
@@ -167,9 +169,12 @@ class _DeviceJudge:
     def join_namesakes(self) -> None:
         """Join the descriptions that share a word."""
         for word, members in self._find_namesakes():
-            for switch in find_switches_with_id_per_port(self.resolver, self.ends, members):
-                for description in switch[1:]:
-                    self.join(switch[0], description)
+            for alike in find_ids_per_port(self.resolver, self.ends, members):
+                if alike.are_one_switch:
+                    for description in alike.descriptions[1:]:
+                        self.join(alike.descriptions[0], description)
+                else:
+                    self.unclear_switches[alike.name] = len(alike.descriptions)
             groups = sorted({self.find(entity) for entity in members})
             if 1 < len(groups) <= _MAX_NAMESAKES:
                 self._join_by_word(word, groups)
@@ -276,7 +281,9 @@ class _DeviceJudge:
                     members[word].add(index)
 
     def record_undecided(self) -> None:
-        """Record the hosts that share a name."""
+        """Record the hosts that share a name, and the switches that may."""
+        for name, num in sorted(self.unclear_switches.items()):
+            self.resolver.identities.findings.append(unclear_switch_finding(name, num))
         for word, members in self.undecided:
             claimed = [entity for entity in members if entity < self.resolver.num_claimed]
             hosts = [

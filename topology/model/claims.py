@@ -211,6 +211,22 @@ def claim_keys(device: Device) -> list[Key]:
     return list(keys)
 
 
+def unclear_switch_finding(name: str, num_ids: int) -> Finding:
+    """Return the finding about a name under which each of several ids is heard on one port."""
+    shown_name = show(name)
+    return Finding(
+        kind=FindingKind.DUPLICATE_NAME,
+        device=shown_name,
+        port=None,
+        severity=Severity.WARNING,
+        message=(
+            f"{num_ids} chassis ids are heard under the name {shown_name}, each on one port: "
+            "either one switch sends another id on each port, or several switches have one name. "
+            "They count as several. Walk the switch by SNMP, or give every switch its own name."
+        ),
+    )
+
+
 def duplicate_name_finding(name: str, num_devices: int) -> Finding:
     """Return the finding about devices that share a name and have no other id to separate them."""
     shown_name = show(name)

@@ -66,6 +66,10 @@ LEAF = heard_from("l1", "to-h1")
 STATION = heard_from("x1", "p0")._replace(capabilities=(Capability.STATION,))
 
 
+FORWARDER = STATION._replace(capabilities=(Capability.BRIDGE, Capability.ROUTER))
+NODE = heard_from("h1", "eth0")._replace(capabilities=(Capability.STATION,))
+
+
 def claims(*heard: Neighbor, leaf: Sequence[Neighbor] | None = None) -> list[Claim]:
     host = report("h1", {"eth0": list(heard)})
     return [host] if leaf is None else [host, report("l1", {"to-h1": list(leaf)})]
@@ -83,6 +87,9 @@ def claims(*heard: Neighbor, leaf: Sequence[Neighbor] | None = None) -> list[Cla
             claims(LEAF, leaf=[heard_from("h1", "eth0"), STATION]),
             1,
             id="a station that nothing describes beside a node",
+        ),
+        pytest.param(
+            claims(LEAF, leaf=[NODE, FORWARDER]), 1, id="what forwards beside a node that does not"
         ),
         pytest.param(claims(LEAF, STATION), 2, id="a station beside what may be a station"),
     ],

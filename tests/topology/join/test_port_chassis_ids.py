@@ -7,7 +7,7 @@ import pytest
 
 from tests.topology.cables import report
 from topology.join.fabric_join import build_fabric
-from topology.model.facts import Neighbor, Source
+from topology.model.facts import FindingKind, Neighbor, Source
 from topology.model.ids import Id, IdKind
 
 MACS = ("80:6a:00:01:00:01", "80:6a:00:01:00:02", "80:6a:00:01:00:07")
@@ -51,6 +51,8 @@ def count_devices(seen: Sequence[Sight]) -> int:
     return sum(not device.has_report for device in fabric.devices)
 
 
+BLOCKS = ("80:6a:00:01:00:10", "80:6a:00:01:00:20", "80:6a:00:01:00:70")
+LANES = ("Ethernet1/1/1", "Ethernet1/2/1", "Ethernet1/7/1")
 FAR = ("80:6a:00:01:00:01", "90:aa:00:01:00:02", "a0:bb:00:01:00:07")
 
 
@@ -58,7 +60,9 @@ FAR = ("80:6a:00:01:00:01", "90:aa:00:01:00:02", "a0:bb:00:01:00:07")
     ("seen", "num"),
     [
         pytest.param(sights(), 1, id="one address"),
-        pytest.param(sights(FAR), 1, id="one address, and ids without a pattern"),
+        pytest.param(sights(FAR), 3, id="one address, and ids without a pattern"),
+        pytest.param(sights(BLOCKS), 3, id="blocks of ids, as whole switches have"),
+        pytest.param(sights(ports=LANES), 1, id="the first lanes of ports"),
         pytest.param(sights(addresses=NO_ADDRESS), 1, id="ids in step with the ports"),
         pytest.param(sights(FAR, addresses=NO_ADDRESS), 3, id="neither address nor step"),
         pytest.param(sights(addresses=("10.9.0.1", "10.9.0.2", "10.9.0.3")), 3, id="addresses"),
@@ -67,6 +71,9 @@ FAR = ("80:6a:00:01:00:01", "90:aa:00:01:00:02", "a0:bb:00:01:00:07")
         pytest.param(
             [*sights(), Sight("h4", MACS[0], PORTS[1], ADDRESS[0])], 3, id="one id on two ports"
         ),
+        pytest.param(
+            [*sights(), Sight("h4", MACS[0], PORTS[0], ADDRESS[0])], 3, id="one port that two hear"
+        ),
     ],
 )
 def test_ids_of_one_name_are_of_one_switch_only_if_nothing_speaks_against_it(
@@ -74,3 +81,11 @@ def test_ids_of_one_name_are_of_one_switch_only_if_nothing_speaks_against_it(
 ) -> None:
     assert count_devices(seen) == num
     assert count_devices(seen[::-1]) == num
+
+
+@pytest.mark.parametrize("macs", [FAR, BLOCKS])
+def test_what_nobody_can_tell_is_a_finding(macs: Sequence[str]) -> None:
+    claims = [report(sight.host, {"eth0": [heard(sight)]}) for sight in sights(macs)]
+    (finding,) = build_fabric(claims).findings
+    assert finding.kind is FindingKind.DUPLICATE_NAME
+    assert "3 chassis ids are heard under the name leaf1" in finding.message
