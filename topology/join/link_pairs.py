@@ -7,6 +7,7 @@ claim are read again.
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -149,53 +150,73 @@ class _EntryPairer:
         """Return the port that each entry refers to; add a port that its owner does not claim."""
         far_ports = self._claimed_far.copy()
         missing = np.flatnonzero((self._claimed_far == NO_PORT) & (self._near != NO_PORT))
-        answers = self._find_answers(missing)
+        answers, shared = self._find_answers(missing), self._find_shared_keys(missing)
+        is_mutual = self._find_mutual(missing)
         port_indexes: dict[int, KeyIndex] = {}
         open_ends: dict[int, _NamedEnd] = {}
-        for entry, end in self._name_far_ports(missing.tolist()).items():
+        for entry, may_be_paired in zip(missing.tolist(), is_mutual.tolist(), strict=True):
+            end = self._read_far_end(entry, shared)
             if end.peer not in port_indexes:
                 port_indexes[end.peer] = dict(self._numberer.index_of(end.peer))
             port = find_port(port_indexes[end.peer], end.keys)
             answering_ports = answers.get((end.peer, int(self._near[entry])), set())
             if port is None and len(answering_ports) == 1:
                 (port,) = answering_ports
-            if port is None:
+            if port is not None:
+                far_ports[entry] = port
+            elif may_be_paired:
                 open_ends[entry] = end
             else:
-                far_ports[entry] = port
+                far_ports[entry] = self._add(entry, end, port_indexes[end.peer])
         paired = self._pair_open_ends(open_ends)
         for entry, end in open_ends.items():
-            port = paired.get(entry)
-            if port is None:
-                port = find_port(port_indexes[end.peer], end.keys)
-            if port is None:
-                port = self._add(entry, end.port)
-                index_port(port_indexes[end.peer], port, end.keys)
-            far_ports[entry] = port
+            index = port_indexes[end.peer]
+            port = paired.get(entry, find_port(index, end.keys))
+            far_ports[entry] = self._add(entry, end, index) if port is None else port
         return far_ports
 
-    def _name_far_ports(self, missing: Sequence[int]) -> dict[int, _NamedEnd]:
-        """Return the port that each entry names, without the ids that name no port.
+    def _read_far_end(self, entry: int, shared: Collection[int]) -> _NamedEnd:
+        """Return the port that an entry names, without the keys that several ports share."""
+        peer = self._entries.peers.item(entry)
+        neighbor, keys = self._read_keys(entry)
+        own = [hash(key) for key in keys if hash((peer, key)) not in shared]
+        medium = MEDIA[self._ports.table.media.item(int(self._near[entry]))]
+        return _NamedEnd(peer, own, far_port(neighbor, medium))
 
-        If several ports hear one id of a device, such as the MAC of the whole switch, its other
-        names tell its ports apart. A name that is all they hear stays: one of them may be stale.
+    def _read_keys(self, entry: int) -> tuple[Neighbor, list[PortKey]]:
+        claim, number = self._entries.claims.item(entry), self._entries.numbers.item(entry)
+        neighbor = self._rows.neighbor(claim, number)
+        return neighbor, port_keys(neighbor.port_ids, neighbor.port_name)
+
+    def _find_shared_keys(self, missing: Index) -> frozenset[int]:
+        """Return the keys that are no port's own, each as the hash of its device and itself.
+
+        A MAC that several ports hear, such as the one of the whole switch, is of several ports. A
+        name is if it comes with different other keys; else one of the entries may be stale.
         """
-        named: dict[int, tuple[Neighbor, list[PortKey]]] = {}
-        hearing: dict[tuple[int, PortKey], dict[int, Sequence[PortKey]]] = defaultdict(dict)
-        for entry in missing:
-            claim, peer = self._entries.claims.item(entry), self._entries.peers.item(entry)
-            neighbor = self._rows.neighbor(claim, self._entries.numbers.item(entry))
-            keys = port_keys(neighbor.port_ids, neighbor.port_name)
-            named[entry] = neighbor, keys
+        codes, ports, others, names = array("q"), array("i"), array("q"), bytearray()
+        for entry in missing.tolist():
+            _, keys = self._read_keys(entry)
+            every = hash(tuple(keys))
             for key in keys:
-                hearing[peer, key][int(self._near[entry])] = keys
-        ends: dict[int, _NamedEnd] = {}
-        for entry, (neighbor, keys) in named.items():
-            peer = self._entries.peers.item(entry)
-            own = [hash(key) for key in keys if not _is_shared(key, hearing[peer, key].values())]
-            medium = MEDIA[self._ports.table.media.item(int(self._near[entry]))]
-            ends[entry] = _NamedEnd(peer, own, far_port(neighbor, medium))
-        return ends
+                codes.append(hash((self._entries.peers.item(entry), key)))
+                ports.append(int(self._near[entry]))
+                others.append(every)
+                names.append(key[0] == "name")
+        code, port, other = np.array(codes), np.array(ports), np.array(others)
+        is_name = np.array(names, np.bool_)
+        order = np.lexsort((other, port, code))
+        code, port, other, is_name = (column[order] for column in (code, port, other, is_name))
+        is_repeated = (code[1:] == code[:-1]) & (port[1:] != port[:-1])
+        is_repeated &= ~is_name[1:] | (other[1:] != other[:-1])
+        return frozenset(code[1:][is_repeated].tolist())
+
+    def _find_mutual(self, missing: Index) -> Flags:
+        """Return which entries are about a device that also has one of them about the hearer."""
+        devices, peers = self._entries.devices[missing], self._entries.peers[missing]
+        width = len(self._entities)
+        is_mutual: Flags = np.isin(devices * width + peers, peers * width + devices)
+        return is_mutual & ~self._rows.is_swept()[self._entries.numbers[missing]]
 
     def _pair_open_ends(self, open_ends: Mapping[int, _NamedEnd]) -> dict[int, int]:
         """Return the hearing port of the other end for entries that only elimination can resolve.
@@ -206,10 +227,8 @@ class _EntryPairer:
         taken in the order of their ports.
         """
         by_pair: dict[tuple[int, int], list[int]] = defaultdict(list)
-        swept = self._rows.is_swept()[self._entries.numbers]
         for entry, end in open_ends.items():
-            if not swept[entry]:
-                by_pair[self._entries.devices.item(entry), end.peer].append(entry)
+            by_pair[self._entries.devices.item(entry), end.peer].append(entry)
         names = self._ports.table.port_names()
         found: dict[int, int] = {}
 
@@ -235,9 +254,10 @@ class _EntryPairer:
                 found[entry], found[other] = int(self._near[other]), int(self._near[entry])
         return found
 
-    def _add(self, entry: int, port: Port) -> int:
+    def _add(self, entry: int, end: _NamedEnd, index: KeyIndex) -> int:
         port_number = self._num_claimed + len(self._added_ports)
-        self._added_ports.add(int(self._place[self._entries.peers[entry]]), port)
+        self._added_ports.add(int(self._place[self._entries.peers[entry]]), end.port)
+        index_port(index, port_number, end.keys)
         return port_number
 
     def _find_answers(self, missing: Index) -> dict[tuple[int, int], set[int]]:
@@ -299,15 +319,6 @@ class _EntryPairer:
         added = np.arange(self._num_claimed, table.size)
         is_lacking[added] = ~may_have_more[table.devices[added]]
         return is_lacking
-
-
-def _is_shared(key: PortKey, heard: Collection[Sequence[PortKey]]) -> bool:
-    """Return whether a key is no port's own, given the keys that each port hears together with it.
-
-    A MAC that several ports hear is of several ports; a name is if it comes with different names.
-    """
-    is_repeated = len(heard) > 1
-    return is_repeated and (key[0] != "name" or len(set(map(tuple, heard))) > 1)
 
 
 def _reported_media(claims: Sequence[Claim], show_ethernet: Iterable[bool]) -> tuple[bool, bool]:

@@ -13,6 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from topology.identity.device_kinds import FORWARDS
+from topology.join.claim_rows import encode_style
 from topology.join.neighbor_resolution import NeighborResolver
 from topology.join.port_ends import PortEnds
 from topology.join.port_numbers import PortKey, port_keys
@@ -31,7 +33,9 @@ class NamesakePorts(NamedTuple):
     name: str
     descriptions: Sequence[int]
     are_one_switch: bool
-    """Otherwise they may be of one switch or of several."""
+    """Otherwise they may be of one device or of several."""
+    are_forwarding: bool
+    """Whether each says that it is a bridge or a router."""
 
 
 class _PortOfSwitch(NamedTuple):
@@ -44,6 +48,7 @@ class _PortOfSwitch(NamedTuple):
     """All numbers in the name of the port."""
     addresses: frozenset[str]
     hearing_ports: frozenset[int]
+    is_forwarding: bool
 
 
 def find_ids_per_port(
@@ -64,7 +69,8 @@ def find_ids_per_port(
             ports = [_read_port(ends, entity, entities[entity].heard_ids) for entity in alike]
             known = [port for port in ports if port is not None]
             if len(known) == len(ports) and _may_be_one_switch(known):
-                yield NamesakePorts(name, alike, _are_in_step(known))
+                are_forwarding = all(port.is_forwarding for port in known)
+                yield NamesakePorts(name, alike, _are_in_step(known), are_forwarding)
 
 
 def _read_port(ends: PortEnds, entity: int, ids: Iterable[Id]) -> _PortOfSwitch | None:
@@ -84,6 +90,7 @@ def _read_port(ends: PortEnds, entity: int, ids: Iterable[Id]) -> _PortOfSwitch 
         tuple(map(int, re.findall(r"[0-9]+", heard[0].port_name))),
         frozenset(one.value for one in ids if one.kind is IdKind.IP),
         frozenset(ends.hearing_ports(entity)),
+        any(FORWARDS & encode_style(one) for one in heard),
     )
 
 

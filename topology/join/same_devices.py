@@ -173,7 +173,7 @@ class _DeviceJudge:
                 if alike.are_one_switch:
                     for description in alike.descriptions[1:]:
                         self.join(alike.descriptions[0], description)
-                else:
+                elif alike.are_forwarding:
                     self.unclear_switches[alike.name] = len(alike.descriptions)
             groups = sorted({self.find(entity) for entity in members})
             if 1 < len(groups) <= _MAX_NAMESAKES:

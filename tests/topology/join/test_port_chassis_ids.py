@@ -7,7 +7,7 @@ import pytest
 
 from tests.topology.cables import report
 from topology.join.fabric_join import build_fabric
-from topology.model.facts import FindingKind, Neighbor, Source
+from topology.model.facts import Capability, FindingKind, Neighbor, Source
 from topology.model.ids import Id, IdKind
 
 MACS = ("80:6a:00:01:00:01", "80:6a:00:01:00:02", "80:6a:00:01:00:07")
@@ -85,7 +85,8 @@ def test_ids_of_one_name_are_of_one_switch_only_if_nothing_speaks_against_it(
 
 @pytest.mark.parametrize("macs", [FAR, BLOCKS])
 def test_what_nobody_can_tell_is_a_finding(macs: Sequence[str]) -> None:
-    claims = [report(sight.host, {"eth0": [heard(sight)]}) for sight in sights(macs)]
+    bridges = [heard(sight)._replace(capabilities=(Capability.BRIDGE,)) for sight in sights(macs)]
+    claims = [report(f"h{at}", {"eth0": [bridge]}) for at, bridge in enumerate(bridges)]
     (finding,) = build_fabric(claims).findings
     assert finding.kind is FindingKind.DUPLICATE_NAME
     assert "3 chassis ids are heard under the name leaf1" in finding.message
