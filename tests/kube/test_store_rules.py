@@ -11,7 +11,7 @@ from generator.objects.tree_record import RECORD_NAME
 from generator.store.cluster_store import ClusterStore
 from generator.store.fabric_store import FabricStore
 from runtime.retry import WaitContext
-from tests.generator.store.store_rules import LEAF, OpenStore, StoreRules
+from tests.generator.store.store_rules import OpenStore, StoreRules
 from tests.kube.followers import JITTER, HastyStop
 from tests.lab.api_server import ApiServer
 from topology.reports.fabric_status import FABRIC_NAME
@@ -31,7 +31,7 @@ class TestClusterStore(StoreRules):
             return FabricStore(ClusterStore(through, pace=pace), is_shared=is_shared)
 
         paths = (
-            HYPERNODES.path(LEAF.name),
+            HYPERNODES.path(),  # all of them: other tests share the server
             RECORDS.path(RECORD_NAME),
             FABRICS.path(FABRIC_NAME),
         )

@@ -26,7 +26,8 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
         FindingKind.ONE_SIDED_LINK: KindDescription(
             "warning",
             "Only one end reports the cable, although the other end reports its Ethernet ports. "
-            "The link counts, unless the other end reports another cable at this port.",
+            "The link counts, unless the other end reports another cable at this port, or has no "
+            "such port.",
             "Check that both ends send and receive LLDP. Check the transceivers.",
         ),
         FindingKind.SWAPPED_CABLE: KindDescription(

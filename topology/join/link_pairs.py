@@ -67,7 +67,8 @@ def pair_entries(
     neighbor_rows = pairer.neighbor_rows(pairer.find_far_ends())
     table = pairer.build_table()
     is_lacking = pairer.find_lacking_ports(table)
-    return PairingResult(table, pair_ends(neighbor_rows).links(is_lacking))
+    is_node = np.array([entities[index].node is not None for index in order], np.bool_)
+    return PairingResult(table, pair_ends(neighbor_rows).links(is_lacking, is_node[table.devices]))
 
 
 class _NamedEnd(NamedTuple):
@@ -300,8 +301,8 @@ class _EntryPairer:
     def find_lacking_ports(self, table: PortTable) -> Flags:
         """Return one flag per port: whether the full report of its device lacks it.
 
-        A device that reports its ports lacks a port that only others name, unless one of its own
-        ports may be it: one that is not down, and hears nothing.
+        A device that reports what its ports hear lacks a port that only others name, unless one of
+        its own ports may be it: one that is not down, and hears nothing.
         """
         is_lacking = np.zeros(table.size, np.bool_)
         if table.size == self._num_claimed:
@@ -310,10 +311,13 @@ class _EntryPairer:
         is_open = (table.media[claimed] == MEDIUM_CODES[Medium.ETHERNET]) & (
             table.states[claimed] != STATE_CODES[PortState.DOWN]
         )
-        is_open[self._near[self._near != NO_PORT]] = False
+        hearing = self._near[self._near != NO_PORT]
+        is_open[hearing] = False
+        has_report = np.zeros(len(self._entities), np.bool_)
+        has_report[self._place] = [Origin.REPORT in entity.origins for entity in self._entities]
         may_have_more = np.ones(len(self._entities), np.bool_)
-        has_report = [Origin.REPORT in entity.origins for entity in self._entities]
-        may_have_more[self._place[np.flatnonzero(has_report)]] = False
+        may_have_more[table.devices[hearing]] = False
+        may_have_more |= ~has_report
         may_have_more[table.devices[claimed[is_open]]] = True
         may_have_more[self._place[list(self._heard_back)]] = True
         added = np.arange(self._num_claimed, table.size)

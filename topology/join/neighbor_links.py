@@ -47,7 +47,7 @@ class CableColumns(NamedTuple):
     rates: Rates
     """The lowest rate in its entries."""
 
-    def links(self, is_lacking: Flags) -> LinkColumns:
+    def links(self, is_lacking: Flags, is_of_node: Flags) -> LinkColumns:
         """Return the cables as links.
 
         A port has one cable. The word of one end does not count against a cable that both ends
@@ -56,6 +56,8 @@ class CableColumns(NamedTuple):
 
         Args:
             is_lacking: one flag per port: whether the full report of its device lacks it.
+            is_of_node: one flag per port: whether it is a node's; a node's word about its own cable
+                moves that node alone, and the walk of a switch may lack ports.
         """
         is_both = self.is_reported_by_a & self.is_reported_by_b
         teller = np.where(self.is_reported_by_a, self.a, self.b)
@@ -64,7 +66,8 @@ class CableColumns(NamedTuple):
         is_confirmed[np.concatenate([self.a[is_both], self.b[is_both]])] = True
         hears_another[teller[~is_both & ~self.can_confirm & ~self.is_swept]] = True
         is_denied = is_confirmed[teller] & self.can_confirm
-        is_contradicted = is_denied | hears_another[silent] | is_lacking[silent]
+        is_without_port = is_lacking[silent] & ~is_of_node[teller]
+        is_contradicted = is_denied | hears_another[silent] | is_without_port
         is_disputed = is_confirmed[silent] | (is_contradicted & ~self.is_swept)
         return LinkColumns(
             a=self.a,
