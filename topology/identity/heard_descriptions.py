@@ -60,28 +60,14 @@ class HeardDescriptions:
                 self.claimed_names.add(short_name(device.name))
             return
         node = node_of(device)
-        is_identified = any(map(strong_key, device.ids))
-        self.add_speaker(device.name, device.kind, node, is_identified=is_identified)
+        if node is not None or device.kind is DeviceKind.SWITCH:
+            self.claimed_names.add(short_name(node or device.name))
+        if node is None and any(map(strong_key, device.ids)):
+            self.identified_names.add(short_name(device.name))
         for neighbor in _entries(device):
-            self.add_heard(describe(neighbor), node)
+            self._add_heard(describe(neighbor), node)
 
-    def add_speaker(
-        self, name: str, kind: DeviceKind, node: str | None, *, is_identified: bool
-    ) -> None:
-        """Add a device that reports or was captured; see `add`.
-
-        Args:
-            name: its own name.
-            kind: what it is.
-            node: the node that it is.
-            is_identified: whether it has a strong id.
-        """
-        if node is not None or kind is DeviceKind.SWITCH:
-            self.claimed_names.add(short_name(node or name))
-        if node is None and is_identified:
-            self.identified_names.add(short_name(name))
-
-    def add_heard(self, description: Description, node: str | None) -> None:
+    def _add_heard(self, description: Description, node: str | None) -> None:
         """Add one device that a claim hears.
 
         Args:

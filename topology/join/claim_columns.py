@@ -90,7 +90,7 @@ class ClaimColumns:
             device = claim.device
             self.table.claims[number], self.table.facts[number] = claim, read_facts(device)
             self.first_rows[number], self.num_rows[number] = len(self.rows), len(device.ports)
-            self.rows.add(number, device)
+            self.rows.add(number, device, is_swept=claim.origin is Origin.SWEEP)
             self.table.add_heard(number, list(map(hash, _heard_keys(claim.origin, device))))
 
 
@@ -130,7 +130,7 @@ class ClaimReader:
     def read_device(self, claim: Claim, device: Device) -> None:
         """Add a claim, given its device."""
         first_row = len(self.rows)
-        self.rows.add(len(self.claims), device)
+        self.rows.add(len(self.claims), device, is_swept=claim.origin is Origin.SWEEP)
         self.heard_descriptions.add(claim.origin, device)
         heard_keys = list(map(hash, _heard_keys(claim.origin, device)))
         if heard_keys:

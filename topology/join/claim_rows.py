@@ -20,7 +20,7 @@ from topology.join.port_numbers import port_keys, select_best_source, sort_ports
 from topology.join.port_table import PortTable, PortTableBuilder
 from topology.model.claims import strong_key
 from topology.model.fabric_columns import Codes, Flags, Index
-from topology.model.facts import Capability, Device, Neighbor, Port, Source
+from topology.model.facts import Capability, Device, Neighbor, Port
 from topology.model.ids import IdKind
 
 Hashes = NDArray[np.int64]
@@ -125,13 +125,14 @@ class PortRowBuilder:
         """Return the number of ports so far."""
         return len(self.has_name)
 
-    @property
-    def num_entries(self) -> int:
-        """The number of neighbor entries so far."""
-        return len(self.has_key)
+    def add(self, claim_number: int, device: Device, *, is_swept: bool) -> None:
+        """Add the ports of a claim, in the order of `sort_ports`. Cost: 10 µs a port.
 
-    def add(self, claim_number: int, device: Device) -> None:
-        """Add the ports of a claim, in the order of `sort_ports`. Cost: 10 µs a port."""
+        Args:
+            claim_number: the position of the claim.
+            device: what it is about.
+            is_swept: whether it is a sweep's. What an entry says of its own source is no evidence.
+        """
         for port, neighbors in neighbor_entries((device,)):
             self.table.add(claim_number, port)
             self.has_name.append(bool(port.name))
@@ -139,6 +140,7 @@ class PortRowBuilder:
             self.keys.extend(map(hash, keys))
             self.key_sizes.append(len(keys))
             self.entry_sizes.append(len(neighbors))
+            self.is_swept.extend([is_swept] * len(neighbors))
             for neighbor in neighbors:
                 self._add_entry(neighbor)
 
@@ -149,7 +151,6 @@ class PortRowBuilder:
                 break
         self.first_keys.append(0 if key is None else hash(key))
         self.has_key.append(key is not None)
-        self.is_swept.append(neighbor.source is Source.IB)
         self.styles.append(encode_style(neighbor))
         far_keys = port_keys(neighbor.port_ids, neighbor.port_name)
         self.far_keys.extend(map(hash, far_keys))

@@ -279,9 +279,7 @@ class _EntryPairer:
     def neighbor_rows(self, far: Numbers) -> NeighborRows:
         """Return all entries as rows, given the port that each entry refers to."""
         entries = self._entries
-        claims = self._rows.columns.table.claims
-        is_sweep = np.array([claim.origin is Origin.SWEEP for claim in claims], np.bool_)
-        are_swept = is_sweep[entries.claims]
+        are_swept = self._rows.is_swept()[entries.numbers]
         facts = self._rows.columns.table.facts
         media = [
             _reported_media(

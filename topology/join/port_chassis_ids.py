@@ -23,8 +23,7 @@ from topology.model.facts import DeviceKind
 from topology.model.ids import Id, IdKind, full_name
 
 _MAX_STEP: Final = 8
-"""MACs from one port to the next: a port may have one for each of its lanes. A whole switch has 16
-or more."""
+"""The most MACs of one port, which may have one for each lane. A switch has at least 16."""
 
 
 class NamesakePorts(NamedTuple):
@@ -41,13 +40,12 @@ class NamesakePorts(NamedTuple):
 class _PortOfSwitch(NamedTuple):
     """A description that is heard on one port alone."""
 
-    entity: int
     mac: int
     port: tuple[PortKey, ...]
     numbers: tuple[int, ...]
     """All numbers in the name of the port."""
     addresses: frozenset[str]
-    hearing_ports: frozenset[int]
+    hearing_port: int
     is_forwarding: bool
 
 
@@ -76,37 +74,38 @@ def find_ids_per_port(
 def _read_port(ends: PortEnds, entity: int, ids: Iterable[Id]) -> _PortOfSwitch | None:
     """Return the port on which a description is heard; None without one id and one hearer."""
     keys = {key for one in ids if (key := strong_key(one)) is not None}
-    heard = ends.entries_about(entity)
+    macs = [value for kind, value in keys if kind == IdKind.MAC]
+    heard, hearing = ends.entries_about(entity), ends.hearing_ports(entity)
     ports = {tuple(port_keys(one.port_ids, one.port_name)) for one in heard}
-    if len(keys) != 1 or len(ports) != 1 or len(ends.hearing_ports(entity)) != 1:
-        return None
-    ((kind, mac),) = keys
-    if kind != IdKind.MAC:
+    if not len(keys) == len(macs) == len(ports) == len(hearing) == 1:
         return None
     return _PortOfSwitch(
-        entity,
-        int(mac.replace(":", ""), 16),
+        int(macs[0].replace(":", ""), 16),
         ports.pop(),
         tuple(map(int, re.findall(r"[0-9]+", heard[0].port_name))),
         frozenset(one.value for one in ids if one.kind is IdKind.IP),
-        frozenset(ends.hearing_ports(entity)),
+        hearing.pop(),
         any(FORWARDS & encode_style(one) for one in heard),
     )
 
 
 def _may_be_one_switch(ports: Sequence[_PortOfSwitch]) -> bool:
-    hearing = [one.hearing_ports for one in ports]
-    is_apart = len(frozenset().union(*hearing)) == sum(map(len, hearing))
+    are_apart = all(
+        len(set(column)) == len(ports)
+        for column in ([one.hearing_port for one in ports], [one.port for one in ports])
+    )
     addresses = [one.addresses for one in ports if one.addresses]
     is_contradicted = bool(addresses) and not frozenset.intersection(*addresses)
-    return is_apart and not is_contradicted and len({one.port for one in ports}) == len(ports)
+    return are_apart and not is_contradicted
 
 
 def _are_in_step(ports: Sequence[_PortOfSwitch]) -> bool:
     """Return whether ids differ as the one number that differs in the names of ports does."""
-    columns = [sorted({*column}) for column in zip(*(one.numbers for one in ports), strict=False)]
-    differing = [place for place, column in enumerate(columns) if len(column) > 1]
-    if len({len(one.numbers) for one in ports}) > 1 or len(differing) != 1:
+    if len({len(one.numbers) for one in ports}) > 1:
+        return False
+    columns = zip(*(one.numbers for one in ports), strict=True)
+    differing = [place for place, column in enumerate(columns) if len(set(column)) > 1]
+    if len(differing) != 1:
         return False
     rows = sorted((one.numbers[differing[0]], one.mac) for one in ports)
     (first, first_mac), (second, second_mac) = rows[:2]
