@@ -152,7 +152,6 @@ class ClusterPublisher:
         return OutputsOutcome(
             tuple(outcomes),
             keys,
-            self._num_written,
             min(self._waits_s, default=None) if request.is_writing else None,
             is_paused=not request.is_writing,
         )

@@ -69,8 +69,6 @@ class OutputsOutcome(NamedTuple):
 
     outputs: tuple[OutputOutcome, ...] = ()
     label_keys: tuple[LabelKey, ...] = ()
-    num_written: int = 0
-    """Writes of this round."""
     retry_s: float | None = None
     """Seconds until the next round, if it should be sooner than usual."""
     is_paused: bool = False

@@ -70,9 +70,6 @@ class ReservedNodes(NamedTuple):
     problems: tuple[ParseError, ...] = ()
 
 
-NO_RESERVED_NODES: Final = ReservedNodes()
-
-
 class ReservationCache:
     """Computed usages and nominations; valid while the reservation is the identical object."""
 
