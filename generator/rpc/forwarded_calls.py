@@ -10,8 +10,8 @@ and what is left of the deadline, and returns the answer as it is.
   named by the follower; the leader believes the name only from a client with the replicas'
   certificate.
 - A call is forwarded once. A replica that receives a forwarded call and does not lead refuses it.
-- While an update rolls out, leader and follower may read messages differently. The leader names its
-  version, and a request that only another version refuses may be repeated.
+- While an update rolls out, the leader and a follower may run different versions. The leader names
+  its version. If it refuses a request and its version is another one, the caller may try again.
 - A call ends with the caller's deadline, when the caller disconnects, and when another replica
   begins to lead. At most `MAX_FORWARDED` calls wait for the leader, so that placement never does.
 """

@@ -1,9 +1,9 @@
 """A cluster as a store: objects of the API server, listed once or kept current by watches.
 
-Reading a followed kind costs no request, and fails before its first list is complete. While the
-server is unavailable, the last state is used. Our own writes are returned at once. No answer is an
-error, never an empty list. An unusable object becomes a problem that names it, and affects no other
-object.
+Reads of a followed kind send no request. They fail until its first list is complete. While the
+server is unavailable, they return the last state. Our own writes are visible at once. No answer is
+an error, never an empty list. An unusable object becomes a problem that names it, and affects no
+other object.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class FabricStore:
         it was not read, or cannot be."""
         self._free_capacity = FreeInventory()
         self._named: tuple[Listing[PackedReport], Inventory | None, StoredReports] | None = None
-        """The reports and the inventory that were read last, and the reports as listed."""
+        """The last reports and inventory, and these reports under the names in the inventory."""
 
     @property
     def is_synced(self) -> bool:
@@ -256,7 +256,7 @@ class FabricStore:
             ) from error
 
     def consume_approval(self, plan: str) -> bool:
-        """Remove the approval of a plan that was applied; return whether there was one.
+        """Remove the approval of an applied plan, and return whether there was one.
 
         Raises:
             TopologyError: the object cannot be written.

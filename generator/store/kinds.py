@@ -44,7 +44,7 @@ class WritePace(NamedTuple):
 CAREFUL: Final = WritePace(per_second=10, burst=100, max_attempts=4)
 """For what a scheduler follows closely."""
 BULK: Final = WritePace(per_second=50, burst=50, max_attempts=2)
-"""For labels and the like, of which there may be 100,000."""
+"""For labels and other writes that may number 100,000."""
 URGENT: Final = WritePace(
     per_second=50, burst=200, max_attempts=2, timeout_s=5.0, backoff=Backoff(0.2, 1.0)
 )

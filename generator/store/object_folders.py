@@ -37,7 +37,7 @@ Value = TypeVar("Value")
 def read_reports(
     folder: Path, *, now: datetime | None = None, progress: Progress = NO_PROGRESS
 ) -> StoredReports:
-    """Return every report in a folder; the order of files is irrelevant.
+    """Return every report in a folder, whatever the order of its files.
 
     Args:
         folder: contains the files.

@@ -20,7 +20,7 @@ from topology.planes.cables import Edge
 from topology.planes.plane import Plane
 
 GroupOrRail = int | str
-"""Place of a cable: the index of a group, or the label of a rail."""
+"""Where a cable belongs: the index of a group, or the label of a rail."""
 
 
 class MisplacedCable(NamedTuple):

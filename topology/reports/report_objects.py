@@ -53,7 +53,7 @@ def is_withdrawn(sweep: SweepPart | None) -> bool:
 
 
 def _keep_known(value: Any, expected: inspect.Type) -> Any:  # noqa: ANN401 - JSON
-    """Return a value without the fields that its type does not have, at any depth."""
+    """Drop the fields that the type does not declare, at any depth."""
     match expected:
         case inspect.UnionType():  # an optional value
             for option in expected.types:
