@@ -97,8 +97,10 @@ class BoundedListener(socket.socket):
 
         Raises:
             BlockingIOError: none waits, or none can be opened at present.
-            ConnectionAbortedError: it was closed, because too many are open.
+            ConnectionAbortedError: too many are open; it waits until others are closed.
         """
+        if self._num_open >= 2 * self._max_connections:  # those that were ended are still there
+            raise ConnectionAbortedError(errno.ECONNABORTED, "too many connections")
         try:
             descriptor, address = self._accept()  # type: ignore[attr-defined]  # as in the library
         except OSError as error:
@@ -112,9 +114,6 @@ class BoundedListener(socket.socket):
         self._num_open += 1
         connection.listener = self
         self._peers[connection] = find_peer(*address[:2])
-        if self._num_open > 2 * self._max_connections:  # those that were ended are still there
-            connection.close()
-            raise ConnectionAbortedError(errno.ECONNABORTED, "too many connections")
         if len(self._peers) > self._max_connections:
             self._report(f"{self._max_connections} connections are open")
             self._end_one()

@@ -94,6 +94,21 @@ def test_connections_that_their_owner_keeps_open_are_bounded_too(port: Port) -> 
         port.connect()
 
 
+def test_a_connection_waits_while_those_that_were_ended_are_still_there(port: Port) -> None:
+    for _ in range(2 * LIMIT):
+        port.connect()
+    with ExitStack() as stack:
+        address = port.listener.getsockname()[:2]
+        waiting = stack.enter_context(socket.create_connection(address, SOON_S))
+        waiting.sendall(b"hello")
+        with pytest.raises(ConnectionAbortedError):
+            port.listener.accept()
+        port.accepted[0].close()
+        accepted = stack.enter_context(port.listener.accept()[0])
+        accepted.settimeout(SOON_S)
+        assert accepted.recv(5) == b"hello"
+
+
 def test_a_full_port_is_logged_once(port: Port, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         for _ in range(3 * LIMIT):
