@@ -81,7 +81,8 @@ class NeighborResolver:
             neighbor = rows.neighbor(entry_claims.item(index), numbers.item(index))
             known = self._resolve(neighbor)
             is_node = self.identities.names.key(neighbor.device_name).is_node
-            is_behind[index] &= known is None and not is_node
+            is_described = known is not None and known < self.num_claimed
+            is_behind[index] &= not is_described and not is_node
             if not is_behind[index]:
                 peers[index] = self._mention(neighbor) if known is None else known
         entries = NeighborEntries(

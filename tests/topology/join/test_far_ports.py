@@ -98,6 +98,16 @@ def test_a_station_behind_a_card_has_no_cable(given: Sequence[Claim], num: int) 
     assert len(build_fabric(given).links) == num
 
 
+@pytest.mark.parametrize("port", ["a", "z-port"])
+def test_a_station_that_another_port_hears_alone_is_still_behind_a_node(port: str) -> None:
+    host = report("h1", {"eth0": [LEAF]})
+    leaf = report("l1", {"to-h1": [NODE, STATION], port: [STATION]})
+    assert cables(build_fabric([host, leaf])) == {
+        frozenset(("h1 eth0", "l1 to-h1")),
+        frozenset((f"l1 {port}", "x1 p0")),
+    }
+
+
 @pytest.mark.parametrize(
     ("ports", "is_disputed"),
     [
