@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Event, Lock
 from typing import Final
@@ -21,6 +21,8 @@ class _Claim(Event):
     """A request for a slot; the event is the end of its wait, by a slot or without one."""
 
     has_slot = False
+    is_lost = False
+    """Whether another caller has taken the slot; the body may still run for a while."""
 
     def __init__(self, on_lost: Callable[[], object] | None) -> None:
         super().__init__()
@@ -33,6 +35,9 @@ class FairShare:
     A free slot goes to the waiting caller that holds the fewest slots; among these, to the one that
     got a slot the longest time ago. If all places are taken, a caller takes the newest one of the
     caller that has the most. In the same way it takes a slot whose holder accepts to lose it.
+
+    A lost slot counts for its caller until its body has ended: otherwise a caller whose bodies end
+    slowly would soon use more than its share, and take slots of callers that use less.
     """
 
     def __init__(
@@ -122,11 +127,15 @@ class FairShare:
             return False
         if self._num_held < self._num_slots:
             return True
-        most = _find_most(self._held, num_own)
-        on_lost = None if most is None else self._held[most][-1].on_lost
+        kept = {
+            name: [claim for claim in claims if not claim.is_lost]
+            for name, claims in self._held.items()
+        }
+        most = _find_most(kept, num_own)
+        on_lost = None if most is None else kept[most][-1].on_lost
         if most is None or on_lost is None:
             return False
-        self._held[most].pop()
+        kept[most][-1].is_lost = True
         self._num_held -= 1
         on_lost()
         return True
@@ -153,15 +162,15 @@ class FairShare:
             return False
 
     def _release(self, caller: str, claim: _Claim) -> None:
-        """Free the slot of a claim, if it has one and did not lose it."""
+        """Free the slot of a claim, if it has one; a lost one is another caller's already."""
         with self._lock:
-            if claim not in self._held.get(caller, ()):
+            if not claim.has_slot:
                 return
             self._held[caller].remove(claim)
-            self._num_held -= 1
+            self._num_held -= not claim.is_lost
             self._forget_if_gone(caller)
             # There is at most one caller that this slot, or its own share, kept waiting.
-            following = self._find_next()
+            following = self._find_next() if self._num_held < self._num_slots else None
             if following is not None:
                 next_claim = self._waiting[following].popleft()
                 self._num_waiting -= 1
@@ -198,7 +207,7 @@ class FairShare:
                 self._last_grants.pop(caller, None)
 
 
-def _find_most(claims: Mapping[str, deque[_Claim]], num_own: int) -> str | None:
+def _find_most(claims: Mapping[str, Sequence[_Claim]], num_own: int) -> str | None:
     """Return the caller with the most claims, if it has more than a caller that takes one of it."""
     most = max(claims, key=lambda name: len(claims[name]), default=None)
     return most if most is not None and len(claims[most]) > num_own + 1 else None

@@ -152,6 +152,24 @@ def test_a_caller_takes_a_slot_of_the_one_that_holds_the_most() -> None:
         assert lost[3:] == ["a"]
 
 
+def test_a_lost_slot_counts_for_its_caller_until_its_body_ends() -> None:
+    share, lost = FairShare(6, per_caller=5), list[str]()
+
+    def hold(stack: ExitStack, caller: str) -> bool:
+        return stack.enter_context(share.hold(caller, on_lost=lambda: lost.append(caller)))
+
+    with ExitStack() as others, ExitStack() as stack:
+        assert all(hold(stack, caller) for caller in "aaaaab")
+        for _ in range(3):
+            with share.hold("new") as has_slot:
+                assert has_slot
+            assert hold(stack, "b")
+        assert lost == ["a"] * 3
+        assert not hold(stack, "a")
+        stack.close()
+        assert all(hold(others, caller) for caller in "aaaaab")
+
+
 def test_places_to_wait_are_shared_too(pool: ThreadPoolExecutor) -> None:
     share = FairShare(1, per_caller=1, max_waiting=3, waiting_per_caller=2)
 
