@@ -46,7 +46,7 @@ class Gate(Mapping[str, RunningGang]):
 
     def __contains__(self, gang: object) -> bool:
         self.arrivals.release()
-        assert self._opened.wait(10), "the gate was not opened"
+        assert self._opened.wait(300), "the gate was not opened"
         return False
 
     def __getitem__(self, gang: str) -> RunningGang:
