@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.kube.resources import HYPERNODES, NODES, RECORDS
+from generator.kube.resources import FABRICS, HYPERNODES, NODES, RECORDS
+from generator.objects.write_policy import APPROVED_PLAN_ANNOTATION
 from tests.generator.scenes import PAIRS, Ran, Scene, run
 from tests.kube.conftest import WRITER
 from tests.kube.servers import Cluster, Generator, serving
@@ -280,7 +281,11 @@ def test_it_holds_a_large_change_until_a_person_approves_it(cluster: Cluster) ->
     held = toponaut(cluster, "apply", "-o", "json")
     assert (held.code, held.document) == (ExitCode.CHECK_FAILED, [])
     assert f"plan {cluster.held()} is held" in held.err
-    assert toponaut(cluster, "approve", "0" * 16).code == ExitCode.OK
+    refused = toponaut(cluster, "approve", "0" * 16)
+    assert refused.code == ExitCode.USAGE
+    assert cluster.held() in refused.err
+    wrong = {"metadata": {"annotations": {APPROVED_PLAN_ANNOTATION: "0" * 16}}}
+    cluster.api.merge(FABRICS.path("default"), wrong)
     cluster.await_that(
         lambda: not cluster.fabric()["metadata"].get("annotations"),
         "the approval of a plan that is not held is removed",

@@ -186,6 +186,12 @@ class ApiServer:
         assert answer.status < 300, f"{path}: {answer.status} {answer.message}"
         return answer.body
 
+    def merge(self, path: str, body: object) -> dict[str, Any]:
+        """Merge a change into an object as the administrator, and return the object."""
+        answer = self.request("PATCH", path, body, content_type="application/merge-patch+json")
+        assert answer.status < 300, f"{path}: {answer.status} {answer.message}"
+        return answer.body
+
     def namespace(self) -> str:
         """Make a namespace that no other test has, and return its name."""
         name = f"test-{secrets.token_hex(4)}"
