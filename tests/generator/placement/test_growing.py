@@ -12,7 +12,7 @@ from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
 from generator.placement.presets import Preset
 from tests.effort import examples
-from tests.generator.placement.documents import cluster, racks, request, workers
+from tests.generator.placement.documents import racks, request, workers
 from tests.generator.placement.referee import Scene
 from tests.generator.placement.scenes import growing_scenes
 from tests.generator.placement.test_optimum import check
@@ -66,36 +66,3 @@ def test_it_finds_nothing_if_a_running_pod_is_outside_all_domains_of_a_slice() -
 @given(scene=growing_scenes(most_nodes=4))
 def test_it_reaches_the_best_vector_beside_running_slices(preset: Preset, scene: Scene) -> None:
     check(scene, preset)
-
-
-def test_it_keeps_all_slices_of_one_of_several_groups_within_its_tier() -> None:
-    nodes = {
-        f"n{index}": NodeSpec(f"n{index}", {"slots": slots})
-        for index, slots in enumerate((2, 1, 2, 1))
-    }
-    groups = [
-        {"name": "a", "count": 4, "required": "rack", "slices": [{"size": 2, "tier": "node"}]},
-        {"name": "b", "count": 1},
-    ]
-    assert not place(cluster(racks(2, 2), nodes), request(groups=groups)).is_feasible
-    nodes["n3"] = NodeSpec("n3", {"slots": 3})
-    found = place(cluster(racks(2, 2), nodes), request(groups=groups))
-    assert found.assignment["a"] == ("n2", "n2", "n3", "n3")
-
-
-@pytest.mark.parametrize(
-    ("slots", "is_feasible"),
-    [
-        pytest.param((2, 2, 2), False, id="every rack holds half a slice"),
-        pytest.param((2, 4, 2), True, id="one rack holds a whole slice"),
-    ],
-)
-def test_it_keeps_all_coarse_slices_but_one_whole(
-    slots: tuple[int, ...], *, is_feasible: bool
-) -> None:
-    nodes = {
-        f"n{index}": NodeSpec(f"n{index}", {"slots": free}) for index, free in enumerate(slots)
-    }
-    slices = [{"size": 4, "tier": "rack", "remainder": "short"}, {"size": 2, "tier": "node"}]
-    parsed = request(groups=workers(6, slices=slices), across_islands=True)
-    assert place(cluster(racks(1, 1, 1), nodes), parsed).is_feasible is is_feasible

@@ -55,25 +55,8 @@ def check(scene: Scene, preset: Preset) -> None:
     assert vector_of(scene, preset) == referee.best_vector(scene, preset)
 
 
-PRESETS = pytest.mark.parametrize("preset", [Preset.OPTIMAL, Preset.KOORDINATOR])
-
-
-@PRESETS
-@settings(max_examples=examples(100), deadline=None)
-@given(scene=scenes(most_nodes=4))
-def test_it_reaches_the_best_vector_on_up_to_four_nodes(preset: Preset, scene: Scene) -> None:
-    check(scene, preset)
-
-
-@PRESETS
-@settings(max_examples=examples(50), deadline=None)
-@given(scene=scenes(most_nodes=6))
-def test_it_reaches_the_best_vector_on_up_to_six_nodes(preset: Preset, scene: Scene) -> None:
-    check(scene, preset)
-
-
-@PRESETS
-@settings(max_examples=examples(10), deadline=None)
-@given(scene=scenes(most_nodes=8))
-def test_it_reaches_the_best_vector_on_up_to_eight_nodes(preset: Preset, scene: Scene) -> None:
+@pytest.mark.parametrize("preset", [Preset.OPTIMAL, Preset.KOORDINATOR])
+@settings(max_examples=examples(150), deadline=None)
+@given(scene=scenes(most_nodes=5))
+def test_it_reaches_the_best_vector_of_all_placements(preset: Preset, scene: Scene) -> None:
     check(scene, preset)

@@ -172,7 +172,7 @@ def test_no_node_holds_more_than_it_has_in_exact_fractions(
 
 
 @given(st.lists(st.integers(1, 9999), min_size=1, max_size=6), st.sampled_from(["cpu", "memory"]))
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(40))
 def test_pods_that_fill_a_node_exactly_are_placed(parts: list[int], resource: str) -> None:
     suffix = {"cpu": "m", "memory": "Ki"}[resource]
     groups = [

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.presets import Preset
 from generator.placement.request import parse_request
+from tests.effort import examples
 from tests.generator.placement.documents import document, request, workers
 from topology.model.errors import PlacementRequestError
 
@@ -178,6 +179,21 @@ def nested(depth: int) -> dict[str, Any]:
             "groups[0].leader_of",
             id="a group that leads itself",
         ),
+        pytest.param(
+            {"groups": [{"name": "set", "children": workers(2), "max_per_node": 1}]},
+            "groups[0].max_per_node",
+            id="a limit per node of a group with children",
+        ),
+        pytest.param(
+            {"groups": workers(2, spread={"rack": {"min": 3}})},
+            "groups[0].spread.rack.min",
+            id="more domains than pods",
+        ),
+        pytest.param(
+            {"groups": workers(4, spread={"rack": {"min": 3, "max": 2}})},
+            "groups[0].spread.rack.max",
+            id="fewer domains at most than at least",
+        ),
     ],
 )
 def test_it_names_the_field_of_a_contradiction(spec: dict[str, Any], field: str) -> None:
@@ -215,6 +231,7 @@ JSON = st.recursive(
 NAMES = st.sampled_from(["groups", "required", "strategies", "min", "preset", "max_domains"])
 
 
+@settings(max_examples=examples(60))
 @given(spec=st.dictionaries(NAMES, JSON))
 def test_it_raises_nothing_but_its_own_error(spec: dict[str, Any]) -> None:
     texts = ["read"]

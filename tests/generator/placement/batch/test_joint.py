@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -220,21 +219,6 @@ def test_it_places_no_fewer_pods_with_more_capacity(
     assert placed[0] <= placed[1]
 
 
-@given(rooms=st.lists(st.integers(1, 9), min_size=1, max_size=7), draw=st.data())
-def test_it_finds_the_fewest_bins_with_the_fewest_slots_left(
-    rooms: list[int], draw: st.DataObject
-) -> None:
-    num_pods = draw.draw(st.integers(1, sum(rooms)))
-    best = min(
-        (count, sum(chosen))
-        for count in range(1, len(rooms) + 1)
-        for chosen in combinations(rooms, count)
-        if sum(chosen) >= num_pods
-    )
-    found = fewest_bins(np.array(rooms), range(len(rooms)), num_pods)
-    assert (len(found), sum(rooms[index] for index in found)) == best
-
-
 def test_it_fills_many_bins_with_the_largest_and_one_tight_fit() -> None:
     rooms = [3] * 70 + [2, 1]
     assert fewest_bins(np.array(rooms), range(len(rooms)), 10) == [0, 1, 2, 71]
@@ -282,14 +266,6 @@ def test_it_moves_a_gang_in_slices(second: list[int], expected: list[bool]) -> N
     assert [row.is_feasible for row in place_in_sequence(snapshot, requests)] == [True, False]
     found = place_batch(snapshot, requests)
     assert [row.is_feasible for row in found.placements] == expected
-
-
-def test_it_keeps_the_running_pods_of_a_growing_gang() -> None:
-    running = RunningGang("grows", (RunningPods("node-0-1-0", group="g0"),))
-    snapshot = with_running(snapshot_of([[[1] * 3, [1] * 3]]), running)
-    found = place_batch(snapshot, [gang("grows", 2), gang("other", 3)])
-    assert nodes_of(found.placements[0]) == ["node-0-1-1", "node-0-1-2"]
-    assert found.is_proved
 
 
 def test_it_evicts_as_in_sequence() -> None:

@@ -149,21 +149,6 @@ def test_a_brief_answer_refers_to_no_snapshot() -> None:
     assert placements[2].domain_verdicts
 
 
-@pytest.mark.parametrize(
-    ("order", "nodes"),
-    [
-        pytest.param((0, 1, 2, 3), ["n1", "n2", "n3", "n0"], id="their gang comes last"),
-        pytest.param((3, 0, 1, 2), ["n0", "n1", "n2", "n3"], id="their gang comes first"),
-    ],
-)
-def test_it_keeps_reserved_nodes_for_their_gang(order: Sequence[int], nodes: list[str]) -> None:
-    kept = RunningGang("g3", (RunningPods("n0"),), 100)
-    snapshot = with_nominated(cluster(racks(5)), {"reservation-1": kept})
-    requests = [request(gang=f"g{index}", groups=workers(1)) for index in order]
-    found = in_sequence(snapshot, requests, explains=False).placements
-    assert [one.assignment["workers"][0] for one in found] == nodes
-
-
 def test_it_distinguishes_a_gang_name_with_an_at_sign_from_pods_on_a_node() -> None:
     running = [
         RunningGang("old", (RunningPods("n0"), RunningPods("n1"))),
@@ -177,49 +162,6 @@ def test_it_distinguishes_a_gang_name_with_an_at_sign_from_pods_on_a_node() -> N
     after = in_sequence(snapshot, urgent).snapshot
     assert after.free.min() >= 0
     assert set(after.running) == {"old@n0", "g0", "g1"}
-
-
-def test_it_uses_the_capacity_left_in_a_rack() -> None:
-    slots = {"n0": 1, "n1": 4, "n2": 1, "n3": 5}
-    nodes = {name: NodeSpec(name, {"slots": many}) for name, many in slots.items()}
-    snapshot = build_snapshot(racks(2, 2), nodes)
-    large = [
-        request(gang=f"large{index}", groups=workers(5, required="node"))
-        for index in range(MIN_REPEATS)
-    ]
-    small = [request(gang=f"small{index}", groups=workers(1)) for index in range(MIN_REPEATS)]
-    found = in_sequence(snapshot, [*large, *small], explains=False).placements
-    nodes_used = [one.assignment["workers"][0] for one in found if one.is_feasible]
-    assert nodes_used == ["n3", "n2", "n0", "n1", "n1"]
-
-
-def test_it_keeps_the_only_slice_of_a_gang_on_one_node() -> None:
-    nodes = {f"n{index}": NodeSpec(f"n{index}", {"slots": 2}) for index in range(3)}
-    snapshot = build_snapshot(racks(3), nodes)
-    sliced = workers(3, slices=[{"size": 3, "tier": "node"}])
-    requests = [request(gang=f"g{index}", groups=sliced) for index in range(MIN_REPEATS)]
-    found = in_sequence(snapshot, requests, explains=False).placements
-    assert [one.is_feasible for one in found] == [False] * MIN_REPEATS
-
-
-def test_it_uses_the_capacity_of_victims() -> None:
-    slots = {"n0": 2, "n1": 2, "n2": 1}
-    nodes = {name: NodeSpec(name, {"slots": many}) for name, many in slots.items()}
-    victim = RunningGang(
-        "old", tuple(RunningPods(node, {"slots": 1}) for node in ("n0", "n1")), min_pods=2
-    )
-    snapshot = build_snapshot(racks(3), nodes, [victim])
-    urgent = request(
-        gang="urgent",
-        priority=5,
-        preemption="fewestVictims",
-        groups=workers(1, request={"slots": 2}),
-    )
-    small = [request(gang=f"small{index}", groups=workers(1)) for index in range(MIN_REPEATS)]
-    found = in_sequence(snapshot, [urgent, *small], explains=False).placements
-    assert found[0].victims == ("old",)
-    nodes_used = [one.assignment["workers"][0] for one in found if one.is_feasible]
-    assert nodes_used == ["n0", "n2", "n1", "n1"]
 
 
 @pytest.mark.parametrize(
@@ -243,17 +185,6 @@ def test_it_ranks_leaves_for_frequent_plain_requests(
     requests = [request(gang=f"g{index}", **spec) for index in range(num)]
     plain = UniformGangs(cluster(TREE), requests)
     assert all((plain.place(row) is not None) == is_ranked for row in requests)
-
-
-def test_it_leaves_gangs_with_running_pods_to_the_full_engine() -> None:
-    snapshot = cluster(TREE, g2=["n0"])
-    requests = [request(gang=f"g{index}") for index in range(MIN_REPEATS + 2)]
-    plain = UniformGangs(snapshot, requests)
-    assert [plain.place(row) is None for row in requests] == [
-        False,
-        False,
-        True,
-    ] + [False] * 3
 
 
 def test_it_places_on_a_node_with_more_slots_than_are_counted() -> None:

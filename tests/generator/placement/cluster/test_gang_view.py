@@ -14,7 +14,7 @@ from generator.placement.cluster.snapshot import (
     with_running,
     without_running,
 )
-from generator.placement.engine import as_running_gang, place
+from generator.placement.engine import place
 from tests.generator.placement.documents import cluster, racks, request, workers
 
 TREE = racks(4, 4, 4, 4, per_block=2)
@@ -90,13 +90,6 @@ def test_nominated_pods_close_their_rack_unless_their_priority_is_lower(
     assert closed(snapshot, "owner") == []
 
 
-def test_a_placed_gang_keeps_its_racks_while_it_runs() -> None:
-    snapshot, first = cluster(TREE), request(gang="a", exclusive="rack")
-    started = with_running(snapshot, as_running_gang(first, place(snapshot, first)))
-    second = place(started, request(gang="b"))
-    assert set(second.assignment["workers"]) <= {"n4", "n5", "n6", "n7"}
-
-
 def test_gangs_of_a_batch_keep_out_of_each_others_exclusive_racks() -> None:
     requests = [request(gang=f"g{index}", exclusive="rack") for index in range(5)]
     requests += [request(gang=f"plain{index}") for index in range(5)]
@@ -108,13 +101,6 @@ def test_gangs_of_a_batch_keep_out_of_each_others_exclusive_racks() -> None:
     ]
     assert sorted(racks_of, key=min) == [{0}, {1}, {2}, {3}]
     assert [found.is_feasible for found in batch.placements] == [True] * 4 + [False] * 6
-
-
-def test_a_plain_gang_of_a_batch_avoids_racks_that_are_closed_already() -> None:
-    snapshot = build_snapshot(TREE, {}, [alone("owner", "n1")])
-    batch = place_batch(snapshot, [request(gang=f"g{index}") for index in range(8)])
-    used = {node for found in batch.placements for node in found.assignment.get("workers", ())}
-    assert used == {f"n{index}" for index in range(4, 16)}
 
 
 def test_the_answer_says_that_the_gang_would_fit_if_it_shared_its_racks() -> None:

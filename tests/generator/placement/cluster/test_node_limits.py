@@ -7,19 +7,16 @@ from collections import Counter
 from random import Random  # noqa: TID251 - seeded by its caller
 from typing import Any
 
-import pytest
-
 from generator.placement.batch.joint import place_batch
 from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
 from generator.placement.presets import Preset
 from tests.effort import examples
-from tests.generator.placement.documents import cluster, racks, request, workers
+from tests.generator.placement.documents import racks, request, workers
 from tests.random_cases.draw import Case, draw_case
 from tests.random_cases.search import TooLargeError, find_best
 from tests.vectors.runner import answer
-from topology.model.errors import PlacementRequestError
 
 LIMIT = "example.com/limit"
 PRESETS = sorted(set(Preset) - {Preset.OPTIMAL})
@@ -75,14 +72,6 @@ def test_it_fits_as_if_a_resource_bounded_the_pods() -> None:
     assert num_bound, "no case in which the limit binds"
 
 
-def test_it_spreads_pods_over_nodes() -> None:
-    snapshot = cluster(racks(2, 2), {f"n{at}": NodeSpec(f"n{at}", {"slots": 8}) for at in range(4)})
-    for count, most, is_feasible in ((4, 1, True), (5, 1, False), (8, 2, True), (9, 2, False)):
-        found = place(snapshot, request(groups=workers(count, max_per_node=most)))
-        assert found.is_feasible is is_feasible
-        assert max(Counter(found.assignment.get("workers", ())).values(), default=0) <= most
-
-
 def test_running_pods_of_the_group_count() -> None:
     nodes = {f"n{at}": NodeSpec(f"n{at}", {"slots": 8}) for at in range(2)}
     gang = RunningGang("llama", (RunningPods("n0", {"slots": 1}, count=2, group="workers"),))
@@ -113,24 +102,3 @@ def test_gangs_of_a_batch_keep_their_limits() -> None:
     found = place_batch(snapshot, gangs).placements
     assert [row.is_feasible for row in found] == [True, True, True, True, False]
     assert all(len(set(row.assignment["workers"])) == 4 for row in found[:4])
-
-
-@pytest.mark.parametrize(
-    ("row", "why"),
-    [
-        ({"max_per_node": 0}, "groups[0].max_per_node: expected a positive integer"),
-        ({"max_per_node": "2"}, "groups[0].max_per_node: expected an integer"),
-    ],
-)
-def test_it_refuses(row: dict[str, Any], why: str) -> None:
-    with pytest.raises(PlacementRequestError) as caught:
-        request(groups=workers(2, **row))
-    assert why in str(caught.value)
-
-
-def test_it_refuses_a_limit_of_a_group_with_children() -> None:
-    groups = [{"name": "set", "children": workers(2), "max_per_node": 1}]
-    with pytest.raises(
-        PlacementRequestError, match="max_per_node: only allowed on a group of pods"
-    ):
-        request(groups=groups)

@@ -1,14 +1,11 @@
-"""The pods that fit one node are those that fit it in an array of nodes, whatever is used."""
+"""The pods that fit a node are those that its free quantities allow, whatever else is used."""
 
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.placement.cluster.capacity import FreeCapacity, NodeUse
 from generator.placement.cluster.nodes import NodeSpec
-from generator.placement.cluster.shapes import PodShape
 from generator.placement.cluster.snapshot import build_snapshot
 from tests.generator.placement.documents import racks
 
@@ -40,20 +37,3 @@ def test_one_formula_counts_pods_per_node(
     assert counted.tolist() == expected
     one = snapshot.count_slots(need, unbounded=UNBOUNDED, nodes=slice(2, 3), used=used)
     assert one.tolist() == expected[2:3]
-    shape = PodShape(
-        need,
-        np.ones(4, dtype=np.bool_),
-        tuple(
-            np.add.reduceat(snapshot.count_slots(need, unbounded=UNBOUNDED), starts)
-            for starts in snapshot.levels.starts
-        ),
-        None,
-    )
-    capacity = FreeCapacity(snapshot, [shape])
-    taken = {name: quantity for name, quantity in used.items() if name != "tpu"}
-    for node in range(4):
-        mark = len(capacity.changes)
-        other = capacity.pod_need(taken)
-        capacity.change(NodeUse(node, other, 1))
-        assert capacity.slots_by_tier(0)[0][node] == expected[node]
-        capacity.undo(mark)

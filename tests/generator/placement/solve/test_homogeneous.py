@@ -110,13 +110,6 @@ def test_it_agrees_with_the_tree_search_on_islands_of_equal_size(
         assert counted == searched
 
 
-def test_it_takes_the_last_of_equal_domains_where_the_preset_does() -> None:
-    asked = request(preset="slurm-block", groups=workers(1), strategies=[["rack", "rack"]])
-    for counted, searched in both_vectors(build_problem(cluster(racks(2, 2)), asked)):
-        assert counted == searched
-    assert place(cluster(racks(2, 2)), asked).assignment == {"workers": ("n2",)}
-
-
 @settings(max_examples=examples(60), deadline=None)
 @given(scene=homogeneous())
 def test_it_keeps_tiers_and_histogram_without_any_budget(scene: Scene) -> None:
