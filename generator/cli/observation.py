@@ -22,7 +22,9 @@ from generator.observe.labelled_tree import build_labelled_tree, parse_label_key
 from generator.observe.listed_tree import name_as_listed, restrict_to_listed
 from generator.observe.observation import Observation, observe
 from generator.observe.unmatched_nodes import derive_unlisted_members
-from generator.outputs.hypernode import HyperNode, build_hypernode_tree, resolve_selectors
+from generator.outputs.hypernode.forest import build_hypernode_tree
+from generator.outputs.hypernode.lint import resolve_selectors
+from generator.outputs.hypernode.model import HyperNode
 from generator.store.file_kinds import FileKind, expect_kind
 from generator.store.local_files import read_inventory
 from generator.store.object_folders import read_hypernodes

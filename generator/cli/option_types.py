@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import click
 
-from generator.outputs.object_names import is_object_name
+from generator.outputs.owned_object import is_object_name
 from runtime import values
 from runtime.click_types import GivenPath, refusing
 from topology.model.errors import ConfigError, show

@@ -23,7 +23,7 @@ from generator.objects.pods import Gang
 from generator.objects.tree_record import TreeRecord
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, parse_tree_spec
 from generator.objects.write_policy import parse_write_policy
-from generator.outputs.hypernode import HyperNode
+from generator.outputs.hypernode.model import HyperNode
 from generator.reconcile.decided_tree import add_unplaced, find_last_tree
 from generator.reconcile.decision import Decision, RoundState, judge
 from generator.reconcile.desired import (

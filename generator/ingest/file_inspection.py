@@ -10,7 +10,7 @@ from typing import Any, Final
 from generator.ingest.dump_formats import DumpFormat, detect_dump_format, parse_dump
 from generator.objects.inventory import parse_nodes
 from generator.objects.yaml_document import YamlDocument, parse_documents
-from generator.outputs.hypernode import parse_manifest
+from generator.outputs.hypernode.model import parse_manifest
 from generator.placement.request import parse_request
 from topology.model.errors import CutInput, ParseError, TopologyError
 from topology.model.facts import Device, DeviceKind, Neighbor, ParseResult

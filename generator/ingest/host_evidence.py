@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 
 from generator.ingest.sweep_views import SweepView
-from generator.objects.allowance import compute_allowance
+from generator.objects.write_policy import compute_allowance
 from topology.model.errors import list_some, show
 from topology.model.facts import Device, DeviceKind, Medium, PortState
 from topology.model.ids import IdKind, natural_key, short_name

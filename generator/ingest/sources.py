@@ -28,6 +28,7 @@ from generator.objects.inventory import Inventory
 from generator.objects.plane_config import PlaneChoice, read_planes
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, parse_tree_spec
 from generator.store.base import StoredReports
+from generator.store.fabric_store import name_reports_as_listed
 from generator.store.file_kinds import FileKind, expect_kind, explain_kind
 from generator.store.local_files import (
     MAX_SWEEP_BYTES,
@@ -36,7 +37,6 @@ from generator.store.local_files import (
     read_whole_file,
 )
 from generator.store.object_folders import read_reports
-from generator.store.reporter_names import name_reports_as_listed
 from runtime.clock import utc_now
 from runtime.progress import NO_PROGRESS, Progress, track
 from topology.model.claims import Claim, Origin, SweptClaims, expand_claims

@@ -1,20 +1,17 @@
 """The generator's client of the Kubernetes API.
 
     access          which cluster to use; loads no client
-    kubeconfig      reads kubeconfig files with the official client, within limits
-    credentials     loads a kubeconfig file or a pod's token
+    credentials     loads a kubeconfig file or a pod's token, within limits
     transport       sends one request, or opens one watch stream
     resources       the kinds of objects and their paths
     stored_objects  the objects of one kind, as values
-    cache           the parsed objects of one kind: what was watched, and our own writes
-    quota           how much memory the objects of a kind may take, by sender
-    paged_list      lists all objects of one kind, page by page, into a cache
-    reflector       keeps a cache current: a list, then a watch
+    cache           the parsed objects of one kind, within a quota: what was watched, our own writes
+    reflector       keeps a cache current: a list in pages, then a watch
     ownership       which part of an object is ours, and whether an apply would change it
     applier         writes objects by server-side apply, with retries and a write limit
     lease           the record in a Lease object
-    elector         leader election with a Lease
+    elector         leader election with a Lease, which commands hold too
 
-Only `kubeconfig`, `credentials` and `transport` import the official client. The other modules use
+Only `credentials` and `transport` import the official client. The other modules use
 the `Transport` protocol, with plain bytes. The package may import `runtime` and `topology.model`.
 """

@@ -3,14 +3,11 @@
 - `fabric`: the Fabric object: configuration and status.
 - `write_policy`: its settings for writing: change budget, pause, approval.
 - `tree_spec`: its settings for the tree: planes, outputs, tier names.
-- `allowance`: how much of a whole may change without an approval, or disagree.
 - `plane_config`: the planes file: which ports are in which plane.
 - `inventory`: the list of a cluster's nodes, with ids and capacity.
 - `node_entry`: one node of that list, validated field by field.
-- `usable_fields`: the fields of a row that are valid; a wrong one costs only itself.
 - `document`: parts of a document that Kubernetes or a person wrote.
-- `pods`: running pods: gangs, bound pods, agents.
-- `pod_resources`: the resources that pods use, and the free capacity of nodes.
+- `pods`: running pods: gangs, bound pods, agents, and the capacity that they leave free.
 - `reservation`: the PlacementReservation object.
 - `topology_levels`: the levels in a Topology of Kueue, KAI, Koordinator or Grove.
 - `tree_document`: the printed TopologyTree, for its schema.

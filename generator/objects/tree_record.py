@@ -19,15 +19,14 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from pydantic import Field, StringConstraints, ValidationError
 
 from generator.objects.fabric import Count
-from generator.outputs.hypernode import (
+from generator.outputs.hypernode.forest import build_hypernode_tree, render_hypernodes
+from generator.outputs.hypernode.lint import lint_hypernodes
+from generator.outputs.hypernode.model import (
     OWN_LABELS,
     PADDING_LABELS,
     HyperNode,
     Member,
     MemberType,
-    build_hypernode_tree,
-    lint_hypernodes,
-    render_hypernodes,
 )
 from topology.model.errors import ConfigError
 from topology.model.tree import DomainSpec, TopologyTree, build_tree, parse_tree, render_tree

@@ -18,6 +18,16 @@ from topology.model.errors import ConfigError, ParseError, show
 from topology.model.validation import describe_validation
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
 
+
+def compute_allowance(num: int, percent: int, *, always_allowed: int) -> int:
+    """Return how many of `num` are allowed: `percent` of them, but at least `always_allowed`.
+
+    That minimum stays below half of `num`, and is 0 if `percent` is 0.
+    """
+    minimum = min(always_allowed, (num - 1) // 2) if percent and num else 0
+    return max(num * percent // 100, minimum)
+
+
 APPROVED_PLAN_ANNOTATION: Final = "toponaut.io/approved-plan"
 """Annotation: the hash of the held plan that is approved."""
 _HASH: Final = re.compile(r"[0-9a-f]{16,64}")

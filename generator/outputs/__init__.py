@@ -9,8 +9,7 @@
 - formats: the formats by name, and their settings
 - catalog: how a tree is rendered in each format
 - domain_names: the domain of each node in each tier, with padding
-- object_names: the names that Kubernetes accepts for objects
-- owned_object: a Kubernetes object with the fields that Toponaut owns
+- owned_object: a Kubernetes object with the fields that Toponaut owns, and the names it may have
 
 Imports `topology` only.
 """

@@ -16,7 +16,8 @@ from generator.outputs.graph import (
     render_tree_config_map,
 )
 from generator.outputs.grove import render_grove_objects
-from generator.outputs.hypernode import render_hypernodes, render_manifest
+from generator.outputs.hypernode.forest import render_hypernodes
+from generator.outputs.hypernode.model import render_manifest
 from generator.outputs.kai import render_kai_objects
 from generator.outputs.koordinator import render_koordinator_objects
 from generator.outputs.kueue import render_kueue_objects
@@ -26,8 +27,7 @@ from generator.outputs.node_labels import (
     list_label_keys,
     render_label_objects,
 )
-from generator.outputs.object_names import is_object_name
-from generator.outputs.owned_object import OwnedObject, render_object
+from generator.outputs.owned_object import OwnedObject, is_object_name, render_object
 from generator.outputs.slinky import render_slinky_objects
 from generator.outputs.slurm import (
     build_blocks,

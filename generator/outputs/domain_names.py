@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from generator.outputs.hypernode.render import build_padding_name
+from generator.outputs.hypernode.forest import build_padding_name
 from topology.model.tree import Domain, TopologyTree
 
 

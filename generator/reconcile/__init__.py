@@ -12,9 +12,8 @@ What is decided, once for all outputs:
 - `writer`: carries a decision out: the record, then the HyperNodes.
 
 The outputs that follow the decided tree:
-- `kinds`: the kinds of objects of each output, and the names of the field managers.
 - `export_check`: reads an export back before it is written.
-- `rendered`: the objects of each output, rendered from the tree that was decided last.
+- `rendered`: the kinds of objects of each output, rendered from the tree that was decided last.
 - `outputs`: what the outputs should be in a round.
 - `object_plan`: which objects to apply, to leave, to remove and to take over.
 - `outcome`: the result of each output, and the conditions that say so. Pure.

@@ -13,14 +13,6 @@ from typing import Any, Final, NamedTuple
 from generator.kube.resources import NODES, Resource
 from generator.kube.stored_objects import StoredObject
 from generator.objects.document import mapping_at
-from generator.reconcile.kinds import (
-    KAI_POD_GROUPS,
-    KAI_TOPOLOGIES,
-    KUEUE_TOPOLOGIES,
-    RESOURCE_FLAVORS,
-    OwnedParts,
-    build_kind,
-)
 from generator.reconcile.object_plan import (
     KindPlan,
     ObjectAction,
@@ -32,8 +24,14 @@ from generator.reconcile.outcome import OutputOutcome, OutputsOutcome, RefusedWr
 from generator.reconcile.outputs import PublishRequest
 from generator.reconcile.pace import BlockedWrites, WriteKey
 from generator.reconcile.rendered import (
+    KAI_POD_GROUPS,
+    KAI_TOPOLOGIES,
+    KUEUE_TOPOLOGIES,
+    RESOURCE_FLAVORS,
     ObjectSet,
+    OwnedParts,
     RenderedOutput,
+    build_kind,
     build_removal,
     list_tier_keys,
     render_outputs,

@@ -18,7 +18,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from generator.outputs.hypernode import HyperNode, MemberType
+from generator.outputs.hypernode.model import HyperNode, MemberType
 from topology.model.ids import natural_key
 
 

@@ -15,7 +15,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from generator.objects.fabric import ChangeBudget
 from generator.objects.tree_record import EMPTY_TREE, RecentChanges, TreeRecord
-from generator.outputs.hypernode import HyperNode, build_hypernode_tree
+from generator.outputs.hypernode.forest import build_hypernode_tree
+from generator.outputs.hypernode.model import HyperNode
 from topology.model.tree import TopologyTree, Unplaced
 
 MAX_RECENT: Final = 100_000

@@ -18,7 +18,8 @@ from typing import Final, NamedTuple
 from generator.objects.fabric import HeldPlan
 from generator.objects.tree_record import TreeRecord
 from generator.objects.write_policy import WritePolicy
-from generator.outputs.hypernode import HyperNode, render_hypernodes
+from generator.outputs.hypernode.forest import render_hypernodes
+from generator.outputs.hypernode.model import HyperNode
 from generator.reconcile.conditions import (
     ConditionChange,
     build_change_blocked,

@@ -12,8 +12,10 @@ from typing import Final, NamedTuple
 from generator.objects.inventory import Inventory
 from generator.objects.tree_record import EMPTY_TREE, TreeRecord, strip_tree
 from generator.observe.observation import Observation
-from generator.outputs.hypernode import HyperNode, lint_hypernodes, render_hypernodes
-from generator.outputs.object_names import is_object_name
+from generator.outputs.hypernode.forest import render_hypernodes
+from generator.outputs.hypernode.lint import lint_hypernodes
+from generator.outputs.hypernode.model import HyperNode
+from generator.outputs.owned_object import is_object_name
 from generator.reconcile.conflicts import ConflictKind, Overlap, find_conflicts, find_overlaps
 from generator.reconcile.guard import Coverage
 from generator.reconcile.plan import Action, plan_changes

@@ -22,15 +22,15 @@ from generator.outputs.catalog import Export, render_export
 from generator.outputs.domain_names import name_domains
 from generator.outputs.formats import ExportFormat, ExportSettings
 from generator.outputs.graph import MAX_LABEL
-from generator.outputs.hypernode import (
-    build_hypernode_tree,
-    find_structure_problems,
-    parse_manifest,
-)
+from generator.outputs.hypernode.forest import build_hypernode_tree
+from generator.outputs.hypernode.lint import find_structure_problems
+from generator.outputs.hypernode.model import parse_manifest
 from generator.outputs.nfd import FEATURE, NODE_LABEL
 from generator.outputs.node_labels import build_tier_keys, list_label_keys
 from generator.outputs.slinky import ANNOTATION
 from generator.outputs.slurm import (
+    BLOCK_TOPOLOGY,
+    TREE_TOPOLOGY,
     SlurmTopology,
     build_blocks,
     build_switches,
@@ -38,7 +38,6 @@ from generator.outputs.slurm import (
     parse_topology_conf,
     parse_topology_yaml,
 )
-from generator.outputs.slurm.config import BLOCK_TOPOLOGY, TREE_TOPOLOGY
 from topology.model.errors import ConfigError, list_some, show
 from topology.model.ids import HOSTNAME_LABEL
 from topology.model.tree import TopologyTree, all_nodes, parse_tree, without_nodes

@@ -13,10 +13,10 @@ import yaml
 
 from generator.objects.outputs import Output, OutputType
 from generator.outputs.catalog import Export, name_file
-from generator.reconcile.kinds import KINDS
 from generator.reconcile.outcome import OutputOutcome, OutputsOutcome, RefusedWrite
 from generator.reconcile.outputs import PublishRequest
 from generator.reconcile.rendered import (
+    KINDS,
     UNDECIDED,
     describe_left_out,
     list_tier_keys,

@@ -30,10 +30,10 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from generator.ingest.inputs import DoubtKind, SweepDoubt
-from generator.objects.allowance import compute_allowance
 from generator.objects.fabric import ChangeBudget
 from generator.objects.pods import Gang
-from generator.outputs.hypernode import render_manifest
+from generator.objects.write_policy import compute_allowance
+from generator.outputs.hypernode.model import render_manifest
 from generator.reconcile.decided_tree import NodeDomains, TreeStep, find_node_domains
 from generator.reconcile.plan import Action, Op
 from topology.model.errors import list_some, show

@@ -16,8 +16,7 @@ from typing import Any, Final, NamedTuple
 from generator.kube.ownership import find_owned_parts
 from generator.kube.stored_objects import StoredObject
 from generator.objects.document import mapping_at
-from generator.reconcile.kinds import MANAGERS, OwnedParts
-from generator.reconcile.rendered import DesiredObject, RenderedOutput
+from generator.reconcile.rendered import MANAGERS, DesiredObject, OwnedParts, RenderedOutput
 
 
 class SeenNode(NamedTuple):

@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple, Protocol
 from generator.objects.outputs import Output, OutputType
 from generator.objects.pods import Gang
 from generator.objects.tree_spec import TreeSpec
-from generator.reconcile.kinds import KINDS
 from generator.reconcile.object_plan import Takeover
 from generator.reconcile.outcome import OutputsOutcome
+from generator.reconcile.rendered import KINDS
 from runtime.progress import NO_PROGRESS, Progress
 from topology.model.tree import TopologyTree
 

@@ -37,12 +37,12 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
-from generator.outputs.hypernode import (
+from generator.outputs.hypernode.lint import find_structure_problems
+from generator.outputs.hypernode.model import (
     PLACEHOLDER,
     HyperNode,
     Member,
     MemberType,
-    find_structure_problems,
     render_manifest,
     sort_members,
 )

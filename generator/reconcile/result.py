@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from generator.objects.fabric import Condition, HeldPlan
 from generator.objects.outputs import OutputStatus
-from generator.outputs.hypernode import HyperNode
+from generator.outputs.hypernode.model import HyperNode
 from generator.placement.cluster.snapshot import Snapshot
 from generator.reconcile.plan import Action
 from topology.model.errors import ParseError

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
 
 from generator.objects.tree_record import TreeRecord
-from generator.outputs.hypernode import HyperNode
+from generator.outputs.hypernode.model import HyperNode
 from generator.reconcile.conditions import ConditionChange, build_change_blocked, build_ready
 from generator.reconcile.decision import (
     NO_MEMORY,

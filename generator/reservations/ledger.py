@@ -20,16 +20,18 @@ from generator.placement.budget import IsCancelled, never_cancelled
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import as_running_gang, place
 from generator.placement.request import PlacementRequest
-from generator.reservations.expiry import ReservationWriter, find_due, find_forgettable
 from generator.reservations.holds import (
     CachedSnapshot,
     CapacityState,
     ReservationCache,
     ReservationUsage,
     ReservationView,
+    ReservationWriter,
     build_nominations,
     build_views,
     compute_usage,
+    find_due,
+    find_forgettable,
     find_preempted,
     with_nominations,
 )

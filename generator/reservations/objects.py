@@ -19,8 +19,14 @@ from generator.kube.lease import Leader
 from generator.kube.resources import RESERVATIONS as RESOURCE
 from generator.kube.stored_objects import Listing, StoredObject
 from generator.objects.reservation import RESERVATION_KIND
-from generator.reservations.documents import parse_stored_reservation, render_spec, render_status
-from generator.reservations.records import Refusal, RefusalKind, Reservation
+from generator.reservations.records import (
+    Refusal,
+    RefusalKind,
+    Reservation,
+    parse_stored_reservation,
+    render_spec,
+    render_status,
+)
 from generator.store.kinds import URGENT, Kind
 from generator.store.object_store import ObjectStore, StoreFenced
 from topology.model.errors import KubeConflict, KubeError, KubeFenced, StoreError, show

@@ -7,9 +7,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from generator.reservations.documents import parse_stored_reservation, render_reservation
 from generator.reservations.objects import RESERVATIONS
-from generator.reservations.records import Reservation
+from generator.reservations.records import Reservation, parse_stored_reservation, render_reservation
 from generator.store.object_store import ObjectStore
 from generator.store.sqlite_file import SqliteSchema, open_read_only, require_undamaged, show_path
 from topology.model.errors import ConfigError, StoreError, WriteError, show

@@ -33,7 +33,7 @@ from generator.observe.freshness import (
 from generator.observe.known_switches import KnownSwitches
 from generator.observe.observation import Observation
 from generator.observe.observer import FabricObserver, TreeInputs, explain_unknown
-from generator.outputs.hypernode import HyperNode
+from generator.outputs.hypernode.model import HyperNode
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.reconcile.conditions import build_ready, parse_write_status
 from generator.reconcile.decided_tree import PreviousTree, add_unplaced

@@ -7,15 +7,12 @@
     fabric_store        the objects of one fabric: what is read, and the rules of each write
     base                what is read from a fabric's store
     object_folders      reads any folder of object files
-    reporter_names      the names of reports in a folder, as the list of nodes gives them
     object_files        reads and writes object files with limits, atomically
     folder_lock         one writer per folder, and unfinished files
     sqlite_file         SQLite files: opened, checked, written in transactions
-    local_files         reads local files, such as the inventory of nodes
+    local_files         reads local files, such as the inventory of nodes, also packed by gzip
     history_object      the part of the history that a cluster keeps
     file_kinds          what a file is, if it is not what was expected
-    packed_bytes        unpacks gzip in bounded memory
-    stored_reports      packs the reports of a cluster, and weighs them for the quota
 
 It may import `generator.kube`, `generator.objects`, `generator.outputs` and `topology`.
 """

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from generator.kube.stored_objects import Listing
 from generator.objects.tree_record import TreeRecord
-from generator.outputs.hypernode import HyperNode
+from generator.outputs.hypernode.model import HyperNode
 from topology.model.errors import ParseError
 from topology.reports.packed_reports import PackedReport
 from topology.reports.report_objects import is_withdrawn

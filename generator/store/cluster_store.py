@@ -27,9 +27,14 @@ from generator.kube.applier import (
 )
 from generator.kube.cache import Cache
 from generator.kube.credentials import find_credentials
-from generator.kube.lease_hold import hold_lease
-from generator.kube.paged_list import Paging, fetch_objects, list_into_cache
-from generator.kube.reflector import Reflector, ReflectorConfig
+from generator.kube.elector import hold_lease
+from generator.kube.reflector import (
+    Paging,
+    Reflector,
+    ReflectorConfig,
+    fetch_objects,
+    list_into_cache,
+)
 from generator.kube.resources import Resource
 from generator.kube.stored_objects import Listing, StoredObject
 from generator.kube.transport import KubeRequest, KubeTransport, Transport, decode_object

@@ -2,10 +2,15 @@
 
 It is the same for both: only our own HyperNodes are written, the record follows from the record
 that was read, and an approval is used once. An unusable object becomes a problem that names it.
+
+In a cluster, an agent knows its node's name. Elsewhere an agent reports under the name that its
+host gives itself, which may be one of the host names of a listed node; then the report gets the
+name of that node.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -15,10 +20,10 @@ from msgspec import structs
 
 from generator.kube.stored_objects import Listing, StoredObject
 from generator.objects.inventory import Inventory
-from generator.objects.pod_resources import FreeInventory
 from generator.objects.pods import (
     BoundPod,
     FollowedPod,
+    FreeInventory,
     Gang,
     RunningPod,
     find_gangs,
@@ -30,8 +35,13 @@ from generator.objects.write_policy import (
     check_approval,
     parse_write_policy,
 )
-from generator.outputs.hypernode import HyperNode, build_unreadable, parse_manifest, render_manifest
-from generator.outputs.object_names import is_object_name
+from generator.outputs.hypernode.model import (
+    HyperNode,
+    build_unreadable,
+    parse_manifest,
+    render_manifest,
+)
+from generator.outputs.owned_object import is_object_name
 from generator.store.base import StoredHyperNodes, StoredRecord, StoredReports, build_stored_reports
 from generator.store.folder_store import FolderStore
 from generator.store.kinds import FABRICS, HYPERNODES, PODS, RECORDS, REPORTS
@@ -43,7 +53,7 @@ from generator.store.object_store import (
     StoreConflict,
     Written,
 )
-from generator.store.reporter_names import name_reports_as_listed
+from topology.identity.node_names import build_node_names
 from topology.model.errors import (
     ConfigError,
     KubeConflict,
@@ -52,13 +62,15 @@ from topology.model.errors import (
     StoreError,
     show,
 )
+from topology.model.facts import DeviceKind
 from topology.reports.fabric_status import FABRIC_NAME, fabric_head
 from topology.reports.neighbor_report import NeighborReport, render_report
-from topology.reports.packed_reports import PackedReport, pack_report
+from topology.reports.packed_reports import PackedReport, bind_to_node, pack_device, pack_report
 
 Value = TypeVar("Value")
 
 _MAX_ATTEMPTS: Final = 4
+_SWEEP: Final = ".sweep."
 
 
 class FabricStore:
@@ -447,3 +459,35 @@ def _select_pods(pods: Listing[FollowedPod | None]) -> list[FollowedPod]:
 def _drop_time(report: PackedReport) -> tuple[object, ...]:
     """Return the content of a report without its time."""
     return report.content, structs.replace(report.status, observed_at=None)
+
+
+def name_reports_as_listed(stored: StoredReports, inventory: Inventory | None) -> StoredReports:
+    """Return the reports under the names of listed nodes, where a name means one such node.
+
+    A node that reports under its own name keeps its report. The same object is returned if nothing
+    changes.
+    """
+    listed = {node.name for node in inventory.nodes} if inventory else set[str]()
+    hosts = {one.name for one in stored.reports if one.device_kind is DeviceKind.HOST}
+    unlisted = hosts - listed
+    if inventory is None or not unlisted:
+        return stored
+    names = build_node_names(inventory.ids_by_node, unlisted)
+    meant = {name: node for name in sorted(unlisted) if (node := names.find(name)) is not None}
+    counts = Counter([*meant.values(), *(hosts & listed)])
+    chosen = {name: node for name, node in meant.items() if counts[node] == 1}
+    if not chosen:
+        return stored
+    renamed = (_rename(report, chosen) for report in stored.reports)
+    return stored._replace(reports=tuple(sorted(renamed, key=lambda one: one.name)))
+
+
+def _rename(report: PackedReport, chosen: Mapping[str, str]) -> PackedReport:
+    """Return a report of a node, or a part of its sweep, under the name of the node."""
+    reporter, mark, part = report.name.partition(_SWEEP)
+    node, device = chosen.get(reporter), report.device
+    if node is None:
+        return report
+    if device is not None:
+        return structs.replace(report, name=node, packed=pack_device(bind_to_node(device, node)))
+    return structs.replace(report, name=f"{node}{mark}{part}")

@@ -23,7 +23,7 @@ from generator.kube.stored_objects import Listing, StoredObject
 from generator.objects.document import mapping_at
 from generator.objects.inventory import Inventory
 from generator.objects.yaml_document import parse_document
-from generator.outputs.object_names import is_object_name
+from generator.outputs.owned_object import is_object_name
 from generator.store.folder_lock import hold_lock
 from generator.store.kinds import Kind
 from generator.store.local_files import read_inventory

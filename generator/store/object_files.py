@@ -14,9 +14,9 @@ from typing import Any, Final, TypeVar
 import yaml
 
 from generator.objects.yaml_document import describe_cut_end, parse_documents
-from generator.outputs.object_names import is_object_name
+from generator.outputs.owned_object import is_object_name
 from generator.store.folder_lock import open_temporary
-from generator.store.packed_bytes import PACKED_SUFFIX, unpack_bytes
+from generator.store.local_files import PACKED_SUFFIX, unpack_bytes
 from topology.model.errors import (
     ConfigError,
     CutInput,

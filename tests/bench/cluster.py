@@ -25,7 +25,8 @@ import click
 from msgspec import structs
 
 from generator.kube.resources import HYPERNODES
-from generator.outputs.hypernode import build_hypernode_tree, parse_manifest
+from generator.outputs.hypernode.forest import build_hypernode_tree
+from generator.outputs.hypernode.model import parse_manifest
 from generator.rpc.client.typed_client import PlacementClient
 from tests.bench.agent_at_rest import peak_rss_bytes
 from tests.bench.cluster_load import (

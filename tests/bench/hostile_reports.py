@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from generator.kube.cache import Cache
 from generator.observe.observer import FabricObserver, TreeInputs
-from generator.store.stored_reports import REPORT_QUOTA, read_stored_report
+from generator.store.kinds import REPORT_QUOTA, read_stored_report
 from runtime.memory import collect_garbage_rarely, tune_for_server
 from tests.bench.hostile import BAR_BYTES, real_sweep
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source

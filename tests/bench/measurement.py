@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from generator.ingest.sweeps import build_sweep_claims, parse_sweep
-from generator.outputs.hypernode import render_hypernodes
+from generator.outputs.hypernode.forest import render_hypernodes
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.placement.engine import place

@@ -10,7 +10,7 @@ import yaml
 
 from generator.cli.commands.programs.doctor.rights import Right, list_needed_rights
 from generator.objects.outputs import OutputType
-from generator.reconcile.kinds import KINDS
+from generator.reconcile.rendered import KINDS
 from tests.daemonset.readers import written
 from tests.daemonset.tools import NAMESPACE, render
 from tests.repository import ROOT

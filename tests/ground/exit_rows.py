@@ -13,7 +13,7 @@ import pytest
 from agent.cli.commands import cli as agent
 from generator.cli.group import cli as toponaut
 from generator.history.history_file import HistoryWriter
-from generator.outputs.hypernode import HyperNode, Member, MemberType, render_manifest
+from generator.outputs.hypernode.model import HyperNode, Member, MemberType, render_manifest
 from generator.simulation.replay.fabrics import build_tree_of_shape
 from tests.agent.nodes import card, plant
 from tests.effort import first_of

@@ -9,8 +9,7 @@ from time import monotonic
 from typing import Any
 
 from generator.kube.applier import Fence, never_fenced
-from generator.kube.paged_list import Paging
-from generator.kube.reflector import Reflector, ReflectorConfig
+from generator.kube.reflector import Paging, Reflector, ReflectorConfig
 from generator.kube.resources import Resource
 from generator.kube.transport import Transport
 from generator.store.cluster_store import ClusterStore

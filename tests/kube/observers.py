@@ -8,7 +8,7 @@ from typing import Any
 
 from generator.kube.resources import HYPERNODES
 from generator.kube.transport import KubeRequest, Transport, decode_object
-from generator.outputs.hypernode import PLACEHOLDER, HyperNode, parse_manifest
+from generator.outputs.hypernode.model import PLACEHOLDER, HyperNode, parse_manifest
 from runtime.stop import Stop
 from topology.model.errors import KubeUnavailable
 

@@ -25,7 +25,8 @@ from generator.kube.resources import (
     REPORTS,
     Resource,
 )
-from generator.outputs.hypernode import HyperNode, build_hypernode_tree, parse_manifest
+from generator.outputs.hypernode.forest import build_hypernode_tree
+from generator.outputs.hypernode.model import HyperNode, parse_manifest
 from generator.telemetry.metrics import PREFIX
 from tests.generator.folders import StoreFolder
 from tests.generator.scenes import Scene, kube_node

@@ -11,7 +11,7 @@ from generator.kube.applier import FIELD_MANAGER, Applier, RetryPolicy
 from generator.kube.ownership import is_applied
 from generator.kube.resources import HYPERNODES, REPORTS, RESERVATIONS
 from generator.kube.transport import Transport
-from generator.outputs.hypernode import HyperNode, Member, MemberType, render_manifest
+from generator.outputs.hypernode.model import HyperNode, Member, MemberType, render_manifest
 from runtime.retry import TokenBucket, WaitContext
 from tests.kube.conftest import WRITER, connecting
 from tests.kube.examples import made

@@ -11,7 +11,7 @@ from generator.cli.plans import read_observed
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
 from generator.kube.resources import FABRICS, NODES, REPORTS
-from generator.outputs.hypernode import HyperNode, Member, MemberType
+from generator.outputs.hypernode.model import HyperNode, Member, MemberType
 from generator.reconcile.desired import plan_tree_changes
 from generator.reconcile.writer import apply_plan
 from generator.store.cluster_store import ClusterStore

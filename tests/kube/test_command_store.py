@@ -12,7 +12,7 @@ from generator.kube.lease import LEASE_NAME
 from generator.kube.resources import HYPERNODES, LEASES, RECORDS
 from generator.kube.transport import KubeTransport
 from generator.objects.tree_record import RECORD_NAME
-from generator.outputs.hypernode import OWN_LABELS, HyperNode, Member, MemberType
+from generator.outputs.hypernode.model import OWN_LABELS, HyperNode, Member, MemberType
 from generator.store.cluster_store import ClusterStore
 from generator.store.fabric_store import FabricStore
 from generator.store.object_store import Fence

@@ -17,7 +17,7 @@ from generator.cli.exit_codes import ExitCode
 from generator.kube.resources import HYPERNODES, NODES, Resource
 from generator.objects.outputs import OutputType
 from generator.outputs.node_labels import DEFAULT_PREFIX
-from generator.reconcile.kinds import KINDS
+from generator.reconcile.rendered import KINDS
 from tests.generator.scenes import PAIRS, Scene
 from tests.kube.conftest import WRITER, prepare
 from tests.kube.grove_kind import GROVE_KIND

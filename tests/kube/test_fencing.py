@@ -12,7 +12,7 @@ from generator.objects.tree_record import (
     RecentChanges,
     TreeRecord,
 )
-from generator.outputs.hypernode import OWN_LABELS, HyperNode, Member, MemberType
+from generator.outputs.hypernode.model import OWN_LABELS, HyperNode, Member, MemberType
 from generator.store.fabric_store import FabricStore
 from generator.store.object_store import ForeignObject
 from tests.generator.reconcile.cluster import tree_of

@@ -23,7 +23,7 @@ from generator.kube.credentials import find_credentials
 from generator.kube.lease import LEASE_NAME
 from generator.kube.resources import LEASES
 from generator.kube.transport import KubeTransport
-from generator.outputs.hypernode import HyperNode
+from generator.outputs.hypernode.model import HyperNode
 from tests.effort import IS_ALL, first_of
 from tests.generator.scenes import Scene
 from tests.generator.server.days import Day

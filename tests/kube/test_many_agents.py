@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from generator.kube.resources import HYPERNODES, NODES, REPORTS
-from generator.outputs.hypernode import build_hypernode_tree
+from generator.outputs.hypernode.forest import build_hypernode_tree
 from tests.kube.agent_nodes import ClusterNode, account_in, user_of
 from tests.kube.conftest import with_volcano
 from tests.kube.many_agents import ManyAgents

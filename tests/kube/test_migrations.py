@@ -9,7 +9,7 @@ import pytest
 
 from generator.cli.exit_codes import ExitCode
 from generator.kube.resources import CONFIG_MAPS, HYPERNODES, NODES
-from generator.reconcile.kinds import KUEUE_TOPOLOGIES
+from generator.reconcile.rendered import KUEUE_TOPOLOGIES
 from tests.generator.scenes import PAIRS, Scene
 from tests.kube.servers import serving
 from tests.kube.test_adoption import by_pattern

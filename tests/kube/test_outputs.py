@@ -10,7 +10,7 @@ import pytest
 from generator.cli.exit_codes import ExitCode
 from generator.kube.resources import CONFIG_MAPS, NODES, Resource
 from generator.outputs.node_labels import DEFAULT_PREFIX
-from generator.reconcile.kinds import (
+from generator.reconcile.rendered import (
     KAI_TOPOLOGIES,
     KUEUE_TOPOLOGIES,
     NODE_FEATURES,

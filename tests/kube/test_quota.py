@@ -7,11 +7,10 @@ from typing import Any, Final
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.kube.cache import Cache
-from generator.kube.paged_list import Paging, list_into_cache
-from generator.kube.quota import Quota
+from generator.kube.cache import Cache, Quota
+from generator.kube.reflector import Paging, list_into_cache
 from generator.kube.resources import REPORTS
-from generator.store.stored_reports import REPORT_QUOTA
+from generator.store.kinds import REPORT_QUOTA
 from tests.effort import examples
 from tests.kube.worlds import FakeServer, History
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, Source

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from generator.kube.quota import Quota
+from generator.kube.cache import Quota
 from generator.kube.transport import KubeTransport
 from tests.kube.conftest import connecting
 from tests.kube.followers import Words, following, paged, quick_settings

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.kube.cache import Cache
-from generator.kube.paged_list import Paging
-from generator.kube.reflector import Reflector, ReflectorConfig
+from generator.kube.reflector import Paging, Reflector, ReflectorConfig
 from generator.kube.resources import REPORTS
 from runtime.retry import Backoff, WaitContext
 from runtime.stop import Stop

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from generator.kube.resources import Resource
-from generator.reconcile.kinds import (
+from generator.reconcile.rendered import (
     KAI_POD_GROUPS,
     KAI_TOPOLOGIES,
     KUEUE_TOPOLOGIES,

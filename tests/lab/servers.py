@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from generator.outputs.hypernode import build_hypernode_tree
+from generator.outputs.hypernode.forest import build_hypernode_tree
 from generator.store.object_folders import read_hypernodes
 from tests.lab.wait import wait_until
 from topology.model.tree import host_partitions

@@ -13,7 +13,7 @@ from dataclasses import replace
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from generator.outputs.hypernode import PLACEHOLDER, HyperNode
+from generator.outputs.hypernode.model import PLACEHOLDER, HyperNode
 from generator.reconcile.conflicts import find_conflicts, without_conflicts
 from generator.reconcile.plan import plan_changes
 from tests.effort import examples

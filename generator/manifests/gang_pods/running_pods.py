@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from generator.manifests.fields import Field
 from generator.manifests.objects import KubeObject, Manifests
-from generator.objects.pod_resources import parse_pod_usage
+from generator.objects.pods import parse_pod_usage
 from generator.placement.quantities import render_quantities
 from topology.model.errors import ConfigError, PlacementRequestError, list_some
 

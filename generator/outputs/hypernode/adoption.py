@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from generator.outputs.hypernode.lint import is_usable_name
+from generator.outputs.hypernode.lint import is_usable_name, resolve_selectors
 from generator.outputs.hypernode.model import (
     OWN_LABELS,
     PLACEHOLDER,
@@ -20,7 +20,6 @@ from generator.outputs.hypernode.model import (
     Member,
     MemberType,
 )
-from generator.outputs.hypernode.selector_lint import resolve_selectors
 from generator.outputs.hypernode.selectors import Labels
 from topology.model.errors import show
 from topology.model.ids import natural_key

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from generator.outputs.hypernode.selectors import MemberSelector, list_forms, parse_selector
-from generator.outputs.object_names import MAX_OBJECT_NAME, is_object_name
+from generator.outputs.owned_object import MAX_OBJECT_NAME, is_object_name
 from topology.model.errors import ConfigError, show
 from topology.model.ids import natural_key
 from topology.model.validation import check_object

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from generator.cli.exit_codes import ExitCode
-from generator.outputs.object_names import is_object_name
+from generator.outputs.owned_object import is_object_name
 from tests.effort import examples
 from tests.generator.scenes import PAIRS, Scene, domain_names, partition, run
 from topology.model.tree import render_tree

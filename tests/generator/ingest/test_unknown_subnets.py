@@ -9,7 +9,7 @@ from msgspec import structs
 from generator.ingest.claims import build_claims
 from generator.ingest.inputs import Inputs
 from generator.observe.observation import Observation, observe
-from generator.outputs.hypernode import render_hypernodes
+from generator.outputs.hypernode.forest import render_hypernodes
 from generator.reconcile.desired import plan_tree_changes
 from tests.packed_reports import packed
 from topology.reports.neighbor_report import NeighborReport, build_report

@@ -16,7 +16,8 @@ import pytest
 from generator.manifests.manifest_request import translate
 from generator.objects.fabric import with_label_keys
 from generator.observe.labelled_tree import build_labelled_tree
-from generator.outputs.hypernode import HyperNode, Member, MemberType, build_hypernode_tree
+from generator.outputs.hypernode.forest import build_hypernode_tree
+from generator.outputs.hypernode.model import HyperNode, Member, MemberType
 from generator.placement.answer import Placement, ReasonKind
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from generator.objects.inventory import Inventory, parse_node
-from generator.objects.pod_resources import FreeInventory, parse_pod_usage, subtract_usage
+from generator.objects.pods import FreeInventory, parse_pod_usage, subtract_usage
 from tests.generator.scenes import kube_node
 from topology.model.errors import ConfigError
 

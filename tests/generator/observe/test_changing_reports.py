@@ -9,7 +9,7 @@ import pytest
 
 from generator.kube.cache import Cache
 from generator.observe.observer import FabricObserver, TreeInputs
-from generator.store.stored_reports import REPORT_QUOTA, read_stored_report
+from generator.store.kinds import REPORT_QUOTA, read_stored_report
 from tests.bench.hostile_reports import report_changing_hosts, report_changing_shapes
 from topology.reports.packed_reports import PackedReport
 

@@ -8,7 +8,8 @@ import pytest
 
 from generator.observe.domain_size import MAX_MEMBER_BYTES, derive_size_findings, find_large_domains
 from generator.observe.observation import Observation
-from generator.outputs.hypernode import render_hypernodes, render_manifest
+from generator.outputs.hypernode.forest import render_hypernodes
+from generator.outputs.hypernode.model import render_manifest
 from generator.reconcile.desired import plan_tree_changes
 from topology.model.facts import FindingKind
 from topology.model.tree import DomainSpec, TopologyTree, build_tree

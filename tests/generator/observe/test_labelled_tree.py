@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from generator.observe.label_presets import LABEL_PRESETS
 from generator.observe.labelled_tree import build_labelled_tree, parse_label_keys
-from generator.outputs.hypernode import lint_hypernodes, render_hypernodes
+from generator.outputs.hypernode.forest import render_hypernodes
+from generator.outputs.hypernode.lint import lint_hypernodes
 from tests.effort import examples
 from topology.model.errors import ConfigError
 from topology.model.tree import TopologyTree, host_partitions

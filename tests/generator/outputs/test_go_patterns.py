@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.outputs.hypernode import parse_manifest
-from generator.outputs.hypernode.go_patterns import MAX_PATTERN, GoPattern, PatternError
+from generator.outputs.hypernode.model import parse_manifest
+from generator.outputs.hypernode.selectors import MAX_PATTERN, GoPattern, PatternError
 
 # What Go 1.22 returns for regexp.MatchString.
 MATCHES = [

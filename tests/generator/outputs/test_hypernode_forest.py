@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from generator.outputs.hypernode import HyperNode, Member, MemberType, build_hypernode_tree
+from generator.outputs.hypernode.forest import build_hypernode_tree
+from generator.outputs.hypernode.model import HyperNode, Member, MemberType
 from tests.generator.reconcile.cluster import hypernode
 from topology.model.tree import Unplaced
 

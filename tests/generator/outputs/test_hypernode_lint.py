@@ -3,14 +3,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from generator.outputs.hypernode import (
+from generator.outputs.hypernode.forest import build_hypernode_tree
+from generator.outputs.hypernode.lint import lint_hypernodes
+from generator.outputs.hypernode.model import (
     PLACEHOLDER,
     SOURCE_LABEL,
     HyperNode,
     Member,
     MemberType,
-    build_hypernode_tree,
-    lint_hypernodes,
 )
 from tests.effort import examples
 from tests.generator.reconcile.cluster import hypernode

@@ -2,8 +2,14 @@ from typing import Any
 
 import pytest
 
-from generator.outputs.hypernode import SOURCE_LABEL, HyperNode, Member, MemberType, parse_manifest
-from generator.outputs.object_names import is_object_name
+from generator.outputs.hypernode.model import (
+    SOURCE_LABEL,
+    HyperNode,
+    Member,
+    MemberType,
+    parse_manifest,
+)
+from generator.outputs.owned_object import is_object_name
 from topology.model.errors import ConfigError
 
 

@@ -2,15 +2,9 @@ import re
 
 from hypothesis import given, settings
 
-from generator.outputs.hypernode import (
-    OWN_LABELS,
-    HyperNode,
-    build_hypernode_tree,
-    lint_hypernodes,
-    parse_manifest,
-    render_hypernodes,
-    render_manifest,
-)
+from generator.outputs.hypernode.forest import build_hypernode_tree, render_hypernodes
+from generator.outputs.hypernode.lint import lint_hypernodes
+from generator.outputs.hypernode.model import OWN_LABELS, HyperNode, parse_manifest, render_manifest
 from tests.effort import examples
 from tests.generator.outputs.trees import TIERS, trees
 from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree, host_partitions

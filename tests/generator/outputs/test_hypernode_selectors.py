@@ -8,15 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.outputs.hypernode import (
+from generator.outputs.hypernode.lint import (
     EFFECTS,
-    HyperNode,
     ProblemKind,
     find_set_problems,
-    parse_manifest,
-    render_manifest,
     resolve_selectors,
 )
+from generator.outputs.hypernode.model import HyperNode, parse_manifest, render_manifest
 from generator.outputs.hypernode.selectors import parse_selector
 
 NODES = {

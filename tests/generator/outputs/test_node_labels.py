@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from generator.outputs.domain_names import name_domains
 from generator.outputs.node_labels import (
     LabelFamily,
+    build_label_values,
     build_tier_keys,
     list_label_keys,
     render_label_objects,
     render_node_labels,
 )
-from generator.outputs.node_labels.values import build_label_values
 from tests.generator.outputs.trees import trees
 from topology.model.errors import ConfigError
 from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree

@@ -13,7 +13,7 @@ from random import Random  # noqa: TID251 - seeded by its caller
 from typing import Any
 
 from generator.objects.inventory import Inventory, build_node_specs, parse_node
-from generator.objects.pod_resources import parse_pod_usage, subtract_usage
+from generator.objects.pods import parse_pod_usage, subtract_usage
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place

@@ -16,7 +16,8 @@ from generator.objects.tree_record import (
     strip_tree,
 )
 from generator.objects.write_policy import WritePolicy
-from generator.outputs.hypernode import HyperNode, render_hypernodes
+from generator.outputs.hypernode.forest import render_hypernodes
+from generator.outputs.hypernode.model import HyperNode
 from generator.reconcile.decided_tree import find_last_tree
 from generator.reconcile.decision import RoundState, decide
 from generator.reconcile.desired import PlannedChanges

@@ -3,13 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from generator.outputs.hypernode import (
-    PLACEHOLDER,
-    HyperNode,
-    Member,
-    MemberType,
-    build_hypernode_tree,
-)
+from generator.outputs.hypernode.forest import build_hypernode_tree
+from generator.outputs.hypernode.model import PLACEHOLDER, HyperNode, Member, MemberType
 from generator.reconcile.plan import Action
 from topology.model.errors import StoreError
 from topology.model.tree import TopologyTree

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from generator.outputs.hypernode import OWN_LABELS, PLACEHOLDER, HyperNode, Member, MemberType
+from generator.outputs.hypernode.model import OWN_LABELS, PLACEHOLDER, HyperNode, Member, MemberType
 from tests.generator.reconcile.cluster import hypernode
 
 NAMES = tuple("abcdefgh")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from generator.objects.fabric import ChangeBudget
 from generator.objects.tree_record import EMPTY_TREE, RecentChanges, TreeRecord, strip_tree
-from generator.outputs.hypernode import render_hypernodes
+from generator.outputs.hypernode.forest import render_hypernodes
 from generator.reconcile.decided_tree import (
     CLOCK_TOLERANCE,
     PreviousTree,

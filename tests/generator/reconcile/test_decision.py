@@ -9,7 +9,8 @@ import pytest
 from generator.objects.fabric import ChangeBudget, HeldPlan
 from generator.objects.tree_record import EMPTY_TREE, RecentChanges, TreeRecord
 from generator.objects.write_policy import WritePolicy
-from generator.outputs.hypernode import HyperNode, render_hypernodes
+from generator.outputs.hypernode.forest import render_hypernodes
+from generator.outputs.hypernode.model import HyperNode
 from generator.reconcile.decision import DecisionKind, RoundState, WriteMemory, decide
 from generator.reconcile.desired import PlannedChanges
 from generator.reconcile.guard import hash_plan

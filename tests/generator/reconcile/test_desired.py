@@ -3,7 +3,8 @@
 import pytest
 
 from generator.observe.observation import Observation
-from generator.outputs.hypernode import HyperNode, render_hypernodes
+from generator.outputs.hypernode.forest import render_hypernodes
+from generator.outputs.hypernode.model import HyperNode
 from generator.reconcile.desired import plan_tree_changes
 from topology.model.tree import DomainSpec, TopologyTree, build_tree
 

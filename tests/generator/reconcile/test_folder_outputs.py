@@ -6,10 +6,9 @@ import pytest
 
 from generator.objects.outputs import Output, OutputState, OutputType
 from generator.reconcile.folder_outputs import FOLDER, FolderPublisher
-from generator.reconcile.kinds import KINDS
 from generator.reconcile.outcome import OutputsOutcome
 from generator.reconcile.outputs import PublishRequest
-from generator.reconcile.rendered import render_outputs
+from generator.reconcile.rendered import KINDS, render_outputs
 from topology.model.tree import DomainSpec, TopologyTree, build_tree
 
 LONG = "gpu-node-0000.cluster-a.building-1.prod.internal.operator-net.example"

@@ -6,7 +6,7 @@ import pytest
 
 from generator.objects.fabric import ChangeBudget
 from generator.objects.pods import Gang
-from generator.outputs.hypernode import HyperNode
+from generator.outputs.hypernode.model import HyperNode
 from generator.reconcile.decided_tree import TreeStep
 from generator.reconcile.guard import HoldKind, PlanEvidence, PlanVerdict, judge_plan
 from generator.reconcile.plan import plan_changes

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.objects.allowance import compute_allowance
 from generator.objects.fabric import ChangeBudget
-from generator.outputs.hypernode import OWN_LABELS, PADDING_LABEL, SOURCE_LABEL, HyperNode
+from generator.objects.write_policy import compute_allowance
+from generator.outputs.hypernode.model import OWN_LABELS, PADDING_LABEL, SOURCE_LABEL, HyperNode
 from generator.reconcile.decided_tree import TreeStep
 from generator.reconcile.guard import (
     ALWAYS_ALLOWED_NODES,

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from generator.kube.ownership import render_part
 from generator.kube.stored_objects import StoredObject
-from generator.reconcile.kinds import OwnedParts
 from generator.reconcile.object_plan import (
     KindPlan,
     ObjectOp,
@@ -16,7 +15,7 @@ from generator.reconcile.object_plan import (
     plan_nodes,
     plan_objects,
 )
-from generator.reconcile.rendered import DesiredObject
+from generator.reconcile.rendered import DesiredObject, OwnedParts
 from tests.effort import examples
 
 OURS, THEIRS = "toponaut-labels", "somebody"

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from generator.outputs.hypernode import (
+from generator.outputs.hypernode.model import (
     PLACEHOLDER,
     SOURCE_LABEL,
     HyperNode,

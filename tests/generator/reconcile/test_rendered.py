@@ -4,10 +4,13 @@ import json
 
 from generator.objects.outputs import Output, OutputType
 from generator.outputs.node_labels import LabelFamily
-from generator.reconcile.kinds import COMPAT_MANAGER, KINDS, NAMESPACED, name_manager
 from generator.reconcile.rendered import (
+    COMPAT_MANAGER,
+    KINDS,
+    NAMESPACED,
     build_removal,
     list_tier_keys,
+    name_manager,
     render_outputs,
 )
 from topology.model.tree import DomainSpec, Unplaced, build_tree

@@ -8,7 +8,7 @@ import pytest
 
 from generator.ingest.inputs import DoubtKind, SweepDoubt
 from generator.objects.fabric import ChangeBudget
-from generator.outputs.hypernode import HyperNode
+from generator.outputs.hypernode.model import HyperNode
 from generator.reconcile.decided_tree import TreeStep
 from generator.reconcile.guard import HoldKind, HoldReason, PlanEvidence, judge_plan
 from generator.reconcile.plan import plan_changes

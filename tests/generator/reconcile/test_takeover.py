@@ -9,7 +9,6 @@ import pytest
 
 from generator.objects.outputs import Output, OutputType
 from generator.outputs.node_labels import LabelFamily
-from generator.reconcile.kinds import COMPAT_MANAGER, name_manager
 from generator.reconcile.object_plan import (
     LabelChange,
     LabelOwner,
@@ -18,7 +17,12 @@ from generator.reconcile.object_plan import (
     parse_seen_node,
     plan_takeover,
 )
-from generator.reconcile.rendered import RenderedOutput, render_outputs
+from generator.reconcile.rendered import (
+    COMPAT_MANAGER,
+    RenderedOutput,
+    name_manager,
+    render_outputs,
+)
 from topology.model.tree import DomainSpec, build_tree
 
 OWN, COMPAT = name_manager(OutputType.LABELS), COMPAT_MANAGER

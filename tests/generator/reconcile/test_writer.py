@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from generator.objects.write_policy import parse_write_policy
-from generator.outputs.hypernode import HyperNode
+from generator.outputs.hypernode.model import HyperNode
 from generator.reconcile.pace import DebounceConfig
 from generator.reconcile.settings import WriteSettings
 from generator.store.fabric_store import FabricStore

@@ -10,8 +10,12 @@ import pytest
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
-from generator.reservations.documents import parse_stored_reservation, render_reservation
-from generator.reservations.records import Reservation, ReservationRequest
+from generator.reservations.records import (
+    Reservation,
+    ReservationRequest,
+    parse_stored_reservation,
+    render_reservation,
+)
 from generator.reservations.rules import hash_request
 from tests.generator.placement.documents import racks, request, workers
 from tests.generator.reservations.worlds import World, request_of

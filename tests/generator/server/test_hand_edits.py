@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from generator.outputs.hypernode import HyperNode
+from generator.outputs.hypernode.model import HyperNode
 from generator.reconcile.pace import DebounceConfig
 from generator.reconcile.settings import WriteSettings
 from generator.store.fabric_store import FabricStore

@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 
 from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice
-from generator.outputs.hypernode import render_hypernodes
+from generator.outputs.hypernode.forest import render_hypernodes
 from generator.placement.cluster.snapshot import Snapshot
 from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.store.object_folders import read_hypernodes

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from generator.outputs.hypernode import render_hypernodes
+from generator.outputs.hypernode.forest import render_hypernodes
 from generator.reconcile.folder_outputs import FOLDER
 from tests.generator.server.days import SMALL, Day
 from topology.model.tree import TopologyTree, parse_tree, render_tree

@@ -6,7 +6,7 @@ import pytest
 
 from generator.objects.tree_record import RecentChanges, TreeRecord
 from generator.objects.write_policy import parse_write_policy
-from generator.outputs.hypernode import OWN_LABELS, HyperNode, Member, MemberType
+from generator.outputs.hypernode.model import OWN_LABELS, HyperNode, Member, MemberType
 from generator.store.fabric_store import FabricStore
 from generator.store.kinds import FABRICS, HYPERNODES
 from generator.store.object_store import ForeignObject, StoreConflict

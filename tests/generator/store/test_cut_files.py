@@ -10,8 +10,13 @@ import pytest
 import yaml
 
 from generator.objects.tree_record import TreeRecord
-from generator.outputs.hypernode import HyperNode, Member, MemberType, render_manifest
-from generator.outputs.hypernode.model import build_unreadable
+from generator.outputs.hypernode.model import (
+    HyperNode,
+    Member,
+    MemberType,
+    build_unreadable,
+    render_manifest,
+)
 from generator.store.base import StoredHyperNodes
 from generator.store.object_files import list_files
 from generator.store.object_folders import read_hypernodes, read_reports

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from generator.outputs.hypernode import HyperNode, build_unreadable, render_manifest
+from generator.outputs.hypernode.model import HyperNode, build_unreadable, render_manifest
 from generator.reconcile.plan import plan_changes
 from generator.reconcile.writer import apply_plan
 from generator.store.base import StoredHyperNodes, StoredReports

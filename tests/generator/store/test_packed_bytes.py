@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.store.packed_bytes import MAX_RATIO, SMALL_BYTES, unpack_bytes
+from generator.store.local_files import MAX_RATIO, SMALL_BYTES, unpack_bytes
 from tests.effort import examples
 from topology.model.errors import CutInput, ParseError
 

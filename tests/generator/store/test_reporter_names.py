@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from generator.objects.inventory import Inventory, parse_nodes
-from generator.store.reporter_names import name_reports_as_listed
+from generator.store.fabric_store import name_reports_as_listed
 from tests.generator.folders import StoreFolder
 from tests.generator.scenes import RAILS, Scene, run
 from topology.model.ids import Id, IdKind

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from generator.store.kinds import REPORT_QUOTA, read_stored_report
 from generator.store.object_folders import read_reports
-from generator.store.stored_reports import REPORT_QUOTA, read_stored_report
 from tests.generator.scenes import PAIRS, Scene
 from topology.model.errors import ReportError
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, Source

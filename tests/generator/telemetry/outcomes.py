@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from generator.objects.fabric import Condition, ConditionType, HeldPlan
-from generator.outputs.hypernode import HyperNode, Member, MemberType
+from generator.outputs.hypernode.model import HyperNode, Member, MemberType
 from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.reconcile.plan import Action, Op

@@ -433,7 +433,7 @@ def _read_hypernodes(witness: Sources, sources: Sources) -> _LoadedTree:
     from generator.cli.observation import derive_hypernode_tree
     from generator.ingest.sources import read_nodes
     from generator.objects.inventory import list_node_labels
-    from generator.outputs.hypernode import resolve_selectors
+    from generator.outputs.hypernode.lint import resolve_selectors
     from generator.store.object_folders import read_hypernodes
 
     if witness.hypernodes is not None:

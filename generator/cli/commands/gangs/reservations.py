@@ -40,7 +40,7 @@ def command(
     Listing them changes nothing and does not disturb a running server. In JSON, reservations are
     objects of kind PlacementReservation.
     """
-    from generator.reservations.documents import render_reservation
+    from generator.reservations.records import render_reservation
 
     access = cluster.find_cluster()
     if (store is None) == (access is None):

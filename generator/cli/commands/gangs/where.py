@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from generator.jobs.job_location import JobLocation, Spread
     from generator.jobs.running_jobs import JobPod, RunningJob
     from generator.objects.inventory import Inventory
-    from generator.objects.pod_resources import PodUsage
+    from generator.objects.pods import PodUsage
 
 _UNKNOWN: Final = "(not in the tree)"
 TIMEOUT_S: Final = 10.0
@@ -205,7 +205,7 @@ def _add_better_placement(
 def _subtract_other_pods(job_input: _JobInput, capacity: Mapping[str, int]) -> Inventory:
     """Return the nodes with the capacity that all other pods leave free."""
     from generator.objects.inventory import Inventory, ListedNode
-    from generator.objects.pod_resources import subtract_usage
+    from generator.objects.pods import subtract_usage
 
     inventory = job_input.inventory or Inventory(
         tuple(ListedNode(name, (), NodeSpec(name)) for name in job_input.tree.nodes), ()
@@ -219,7 +219,7 @@ def _build_usage(pod: JobPod, capacity: Mapping[str, int]) -> PodUsage | None:
     """Return the usage of another pod, in the units of the nodes; None if it uses nothing."""
     from generator.manifests.resource_units import fit_units
     from generator.objects.inventory import SLOTS
-    from generator.objects.pod_resources import PodUsage, parse_pod_usage
+    from generator.objects.pods import PodUsage, parse_pod_usage
 
     if set(capacity) > {SLOTS} and pod.document:
         return parse_pod_usage(pod.document)

@@ -21,13 +21,9 @@ from generator.cli.output import Table, list_nodes, print_document, show_count
 from generator.kube.access import ClusterAccess
 from generator.kube.resources import NODES
 from generator.observe.domain_witness import Witness, WitnessDiff, compare_witness
-from generator.outputs.hypernode import (
-    Adoption,
-    HyperNode,
-    adopt_hypernodes,
-    build_hypernode_tree,
-    select_named,
-)
+from generator.outputs.hypernode.adoption import Adoption, adopt_hypernodes, select_named
+from generator.outputs.hypernode.forest import build_hypernode_tree
+from generator.outputs.hypernode.model import HyperNode
 from topology.model.errors import ConfigError, ParseError, list_some, show
 from topology.model.tree import API_VERSION, TopologyTree
 

@@ -15,14 +15,13 @@ from generator.cli.options import ClusterOptions
 from generator.cli.output import Table, print_document, show_count
 from generator.kube.access import ClusterAccess
 from generator.objects.yaml_document import parse_documents
-from generator.outputs.hypernode import (
+from generator.outputs.hypernode.lint import (
     EFFECTS,
-    HyperNode,
     HyperNodeProblem,
     ProblemKind,
     find_set_problems,
-    parse_manifest,
 )
+from generator.outputs.hypernode.model import HyperNode, parse_manifest
 from topology.model.errors import ConfigError, ParseError, show
 
 if TYPE_CHECKING:

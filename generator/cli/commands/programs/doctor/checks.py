@@ -28,7 +28,7 @@ from generator.cli.output import list_nodes, show_count
 from generator.kube.resources import FABRICS, HYPERNODES, RECORDS, REPORTS, RESERVATIONS
 from generator.objects.fabric import ConditionType
 from generator.objects.outputs import OutputType
-from generator.reconcile.kinds import (
+from generator.reconcile.rendered import (
     CLUSTER_NETWORK_TOPOLOGIES,
     CLUSTER_TOPOLOGY_BINDINGS,
     KAI_TOPOLOGIES,

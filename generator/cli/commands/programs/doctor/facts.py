@@ -16,7 +16,7 @@ from generator.cli.commands.programs.doctor.rights import ACCOUNT, Right, list_n
 from generator.kube.access import ClusterAccess
 from generator.kube.credentials import find_credentials
 from generator.kube.lease import LEASE_NAME
-from generator.kube.paged_list import Paging, fetch_objects
+from generator.kube.reflector import Paging, fetch_objects
 from generator.kube.resources import CONFIG_MAPS, CRDS, FABRICS, LEASES, NODES, REPORTS, Resource
 from generator.kube.transport import KubeRequest, KubeTransport, Transport, decode_object
 from generator.objects.outputs import OutputType

@@ -19,7 +19,7 @@ from generator.kube.resources import (
     Resource,
 )
 from generator.objects.outputs import OutputType
-from generator.reconcile.kinds import KAI_POD_GROUPS, KINDS, NAMESPACED
+from generator.reconcile.rendered import KAI_POD_GROUPS, KINDS, NAMESPACED
 from generator.store.history_object import NAME as HISTORY_NAME
 from generator.telemetry.events import EVENTS
 from generator.telemetry.events import NAMESPACE as EVENTS_NAMESPACE

@@ -13,14 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from generator.cli.exit_codes import ExitCode
-from generator.outputs.hypernode import (
-    HyperNode,
-    ProblemKind,
-    adopt_hypernodes,
-    find_set_problems,
-    parse_manifest,
-    select_named,
-)
+from generator.outputs.hypernode.adoption import adopt_hypernodes, select_named
+from generator.outputs.hypernode.lint import ProblemKind, find_set_problems
+from generator.outputs.hypernode.model import HyperNode, parse_manifest
 from tests.effort import examples
 from tests.generator.folders import StoreFolder
 from tests.generator.scenes import RAILS, Ran, Scene, run

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.outputs.hypernode import HyperNode
+from generator.outputs.hypernode.model import HyperNode
 from generator.store.fabric_store import FabricStore
 from tests.effort import first_of
 from tests.generator.scenes import Scene, run

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from generator.cli.exit_codes import ExitCode
-from generator.outputs.hypernode import HyperNode, lint_hypernodes, parse_manifest
+from generator.outputs.hypernode.lint import lint_hypernodes
+from generator.outputs.hypernode.model import HyperNode, parse_manifest
 from generator.store.fabric_store import FabricStore
 from generator.store.object_folders import read_hypernodes
 from tests.generator.scenes import RAILS, Scene, domain_names, run

@@ -17,8 +17,6 @@ from generator.outputs.owned_object import OwnedObject
 from topology.model.errors import ConfigError
 
 API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
-OLD_API_VERSION: Final = "kueue.x-k8s.io/v1beta1"
-"""For clusters that serve no v1beta2, up to Kueue 0.15."""
 MAX_FLAVOR_LABELS: Final = 8
 
 

@@ -1,17 +1,71 @@
-"""Renders the tree as a graph of domains and nodes: for Graphviz (DOT), and as GraphML.
+"""The tree as a plain document or a drawing, for tools that read neither labels nor HyperNodes.
 
-Names are foreign text, so every one is quoted or escaped.
-
-Source: https://graphviz.org/doc/info/lang.html and http://graphml.graphdrawing.org/specification.
+- The TopologyTree, or any text, in a ConfigMap: as text while it is small, else packed.
+- topograph's JSON: each node with the domains above it, the nearest first. Source: topograph 1.0,
+  the output of its `graph` engine.
+- The languages of Graphviz (DOT) and GraphML. Names are foreign text, so every one is quoted or
+  escaped. Source: https://graphviz.org/doc/info/lang.html and
+  http://graphml.graphdrawing.org/specification.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import gzip
+import json
+from base64 import b64encode
+from typing import Any, Final, NamedTuple
 from xml.etree import ElementTree as ET
 
-from topology.model.errors import show
-from topology.model.tree import TopologyTree
+from generator.outputs.node_labels import render_node_labels
+from generator.outputs.owned_object import OwnedObject
+from topology.model.errors import ConfigError, show
+from topology.model.tree import TopologyTree, render_tree
+
+KEY: Final = "tree.json"
+PACKED_KEY: Final = "tree.json.gz"
+_MAX_TEXT_BYTES: Final = 512 << 10
+MAX_BYTES: Final = 1000 << 10
+"""A ConfigMap holds at most 1 MiB with everything in it."""
+
+
+def render_tree_config_map(tree: TopologyTree, *, name: str, namespace: str) -> OwnedObject:
+    """Return the ConfigMap.
+
+    Raises:
+        ConfigError: the tree is too large for one object, also when packed.
+    """
+    text = json.dumps(render_tree(tree), ensure_ascii=True, separators=(",", ":"))
+    fields: dict[str, Any] = {"data": {KEY: text}}
+    if len(text) > _MAX_TEXT_BYTES:
+        packed = b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+        if len(packed) > MAX_BYTES:
+            raise ConfigError(
+                f"the packed tree has {len(packed)} bytes, and a ConfigMap holds {MAX_BYTES}"
+            )
+        fields = {"binaryData": {PACKED_KEY: packed}}
+    return OwnedObject("v1", "ConfigMap", name, fields, namespace=namespace)
+
+
+def render_text_config_map(text: str, *, key: str, name: str, namespace: str) -> OwnedObject:
+    """Return a ConfigMap with one text, as a program mounts it.
+
+    Raises:
+        ConfigError: the text is too large for one object.
+    """
+    size = len(text.encode())
+    if size > MAX_BYTES:
+        raise ConfigError(f"{key} has {size} bytes, and a ConfigMap holds {MAX_BYTES}")
+    return OwnedObject("v1", "ConfigMap", name, {"data": {key: text}}, namespace=namespace)
+
+
+def render_topograph(tree: TopologyTree) -> dict[str, Any]:
+    """Return the document; placed nodes are in tree order, and unplaced nodes have no layers."""
+    instances = [
+        {"id": row.node, "network_layers": [*row.values] if row.is_placed else [], "labels": {}}
+        for row in render_node_labels(tree)
+    ]
+    return {"instances": instances}
+
 
 _NAMESPACE: Final = "http://graphml.graphdrawing.org/xmlns"
 MAX_LABEL: Final = 200

@@ -13,10 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from generator.outputs.node_labels import render_node_labels
-from generator.outputs.node_labels.values import MAX_VALUE
-from generator.outputs.object_names import is_object_name
-from generator.outputs.owned_object import OwnedObject
+from generator.outputs.node_labels import MAX_VALUE, render_node_labels
+from generator.outputs.owned_object import OwnedObject, is_object_name
 from topology.model.tree import TopologyTree
 
 API_VERSION: Final = "nfd.k8s-sigs.io/v1alpha1"

@@ -11,8 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from generator.outputs.owned_object import OwnedObject
-from generator.outputs.slurm.config import BLOCK_TOPOLOGY, TREE_TOPOLOGY
-from generator.outputs.slurm.units import build_blocks, build_switches
+from generator.outputs.slurm import BLOCK_TOPOLOGY, TREE_TOPOLOGY, build_blocks, build_switches
 from topology.model.tree import TopologyTree
 
 ANNOTATION: Final = "topology.slinky.slurm.net/spec"
