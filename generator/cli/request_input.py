@@ -18,7 +18,7 @@ from generator.cli.exit_codes import ExitCode
 from generator.cli.input_files import MAX_REQUEST_BYTES, read_input, split_documents
 from generator.cli.output import MAX_PROBLEMS_SHOWN
 from generator.manifests.fields import Note
-from generator.manifests.gang_pods.running_pods import walk_leaves
+from generator.manifests.gang_pods import walk_leaves
 from generator.manifests.ignored_fields import IgnoredField, Relevance, render_warning
 from generator.manifests.kinds.unlisted_resources import parse_share_name, warn_of_unknown_memory
 from generator.manifests.manifest_request import KIND, Translation, translate, translate_job

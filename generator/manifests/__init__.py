@@ -4,11 +4,11 @@ manifest_request: `translate` detects the system of a file and returns its reque
 volcano, godel, koordinator, kai, kubernetes, kueue, grove: one module per Kubernetes scheduler.
 slurm: jobs of sbatch, whose request depends on the nodes.
 objects: the Kubernetes objects of a file.
-workloads: the workload of a file, and sets of equal pods of single pods.
+workloads: the workload or the PodGroup of a file, and sets of equal pods of single pods.
 kinds: one module per API with workloads: their pods, and their fields without effect.
 pods: the fields of a pod template that affect placement.
-pod_groups: PodGroups and the pods that belong to them.
-gang_pods: the nodes that pods of a gang may use, their affinity to each other, and those that run.
+affinity: the nodes that pods may use, and the affinity of the pods of a gang to each other.
+gang_pods: the pods of a gang in its file: those that wait, and those that run.
 fields: `Field`, a value with its path, which records whether it was read.
 ignored_fields: fields that had no effect, and what a table of fields is: each has a reason.
 tier_names: the tiers behind the level names of other systems.

@@ -7,26 +7,29 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from generator.manifests.affinity import join_terms, parse_node_selector
 from generator.manifests.fields import Field
-from generator.manifests.gang_pods.node_constraints import join_terms, parse_node_selector
 from generator.manifests.ignored_fields import FieldTable
-from generator.manifests.kinds.metadata import METADATA, STATUS
+from generator.manifests.kinds.metadata import list_object_fields
+from generator.manifests.kinds.pod_sets import Workload, build_unknown_pods, share_minimum
 from generator.manifests.objects import Manifests
-from generator.manifests.pod_groups import find_group_pods, find_only_group
-from generator.manifests.pods import parse_priority
-from generator.manifests.tier_names import LevelNames, join_tiers
-from generator.manifests.workloads import describe_missing, find_workload, group_pods
+from generator.manifests.tier_names import LevelNames, build_bounds, join_tiers
+from generator.manifests.workloads import (
+    describe_missing,
+    find_group_pods,
+    find_only_group,
+    find_workload,
+    group_pods,
+)
 from generator.placement.presets import Preset
 
 GROUP: Final = "scheduling.godel.kubewharf.io"
 _POD_GROUP_LABEL: Final = "godel.bytedance.com/pod-group-name"
 _RESOURCES: Final = {"GPU": "nvidia.com/gpu", "CPU": "cpu", "Memory": "memory"}
 FIELDS: Final[dict[tuple[str, str], FieldTable]] = {
-    (GROUP, "PodGroup"): {
-        "metadata": METADATA,
-        "status": STATUS,
-        "spec": {"scheduleTimeoutSeconds": "says when the scheduler gives up"},
-    }
+    (GROUP, "PodGroup"): list_object_fields(
+        {"scheduleTimeoutSeconds": "says when the scheduler gives up"}
+    )
 }
 _DIMENSIONS: Final = frozenset({"Capacity", "Available"})
 _ORDERS: Final = frozenset({"Ascending", "Descending"})
@@ -51,32 +54,25 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
     sets = workload.sets if workload else group_pods(pods, lambda _: "")
     groups = [pod_set.render_group() for pod_set in sets]
     minimum = group.spec.get("minMember").integer(1, minimum=1)
-    if not groups:
-        group.field.note("the file has none of its pods, so their resource requests are unknown")
-        groups = [{"name": "pods", "count": minimum}]
+    groups = groups or [build_unknown_pods(group.field, minimum)]
     affinity = group.spec.get("affinity", "podGroupAffinity")
     terms = parse_node_selector(affinity.get("nodeSelector"))
-    for row in groups:
-        row["min"] = min(minimum, row["count"]) if len(groups) == 1 else 0
-        if terms:
-            row["node_affinity"] = join_terms(terms, row.get("node_affinity", []))
+    for row in groups if terms else ():
+        row["node_affinity"] = join_terms(terms, row.get("node_affinity", []))
     spec = _parse_tiers(affinity, manifests.levels) | {
         "preset": Preset.GODEL.value,
         "gang": group.name,
-        "priority": max((parse_priority(pod_set.template) for pod_set in sets), default=0),
-        "groups": groups,
+        "priority": Workload(group, tuple(sets)).priority,
     }
     total = sum(row["count"] for row in groups)
-    return spec if len(groups) == 1 else spec | {"min": min(minimum, total)}
+    return spec | share_minimum(groups, min(minimum, total))
 
 
 def _parse_tiers(affinity: Field, levels: LevelNames) -> dict[str, Any]:
     """Return the tiers; the required keys form one combined key, so the finest key decides."""
     preferred = _parse_tier_keys(affinity.get("preferred"), levels)
     required = _parse_tier_keys(affinity.get("required"), levels)
-    tiers: dict[str, Any] = {"required": join_tiers(required)} if required else {}
-    if preferred:
-        tiers["preferred"] = preferred
+    tiers = build_bounds(join_tiers(required), preferred)
     rules = [_parse_sort_rule(row) for row in affinity.get("sortRules").items()]
     return tiers | {"sort": rules} if rules else tiers
 

@@ -15,12 +15,12 @@ from typing import Any, Final
 
 from generator.manifests.fields import Field
 from generator.manifests.ignored_fields import FieldTable
-from generator.manifests.kinds.metadata import METADATA, STATUS, find_key_row
+from generator.manifests.kinds.metadata import find_key_row, list_object_fields
 from generator.manifests.kinds.pod_fields import ENDS, NAMES, POD_SPEC
 from generator.manifests.kinds.pod_sets import PodSet, cap_minimum
 from generator.manifests.objects import Manifests
 from generator.manifests.pods import parse_priority
-from generator.manifests.tier_names import LevelNames
+from generator.manifests.tier_names import LevelNames, build_bounds
 from generator.placement.presets import Preset
 from generator.placement.wire import MAX_GROUPS
 from topology.model.errors import PlacementRequestError, show
@@ -30,10 +30,8 @@ KIND: Final = "PodCliqueSet"
 _START: Final = "says in which order pods start"
 _GROWS: Final = "says how far the set may grow later"
 FIELDS: Final[dict[tuple[str, str], FieldTable]] = {
-    (GROUP, KIND): {
-        "metadata": METADATA,
-        "status": STATUS,
-        "spec": {
+    (GROUP, KIND): list_object_fields(
+        {
             "template": {
                 "cliqueStartupType": _START,
                 "cliques": {
@@ -51,8 +49,8 @@ FIELDS: Final[dict[tuple[str, str], FieldTable]] = {
                 "terminationDelay": ENDS,
             },
             "updateStrategy": "says how pods are replaced by newer ones",
-        },
-    }
+        }
+    )
 }
 """A class of priority, and shared claims of devices, may matter."""
 
@@ -184,6 +182,4 @@ def _parse_tiers(field: Field, levels: LevelNames) -> dict[str, Any]:
     field.get("topologyName").text()
     pack = field.get("pack")
     required = levels.find_tier(pack.get("required")) or levels.find_tier(field.get("packDomain"))
-    preferred = levels.find_tier(pack.get("preferred"))
-    tiers: dict[str, Any] = {"required": required} if required else {}
-    return tiers | {"preferred": [preferred]} if preferred else tiers
+    return build_bounds(required, [levels.find_tier(pack.get("preferred"))])

@@ -11,16 +11,24 @@ from typing import Any, Final
 
 from generator.manifests.fields import Field
 from generator.manifests.ignored_fields import FieldTable
-from generator.manifests.kinds.apps import bound_each_pod
-from generator.manifests.kinds.metadata import METADATA, STATUS
-from generator.manifests.kinds.pod_sets import Minimum, PodSet, Workload, cap_minimum
+from generator.manifests.kinds.core_workloads import bound_each_pod
+from generator.manifests.kinds.metadata import list_object_fields
+from generator.manifests.kinds.pod_sets import (
+    Minimum,
+    PodSet,
+    Workload,
+    build_unknown_pods,
+    cap_minimum,
+    share_minimum,
+)
 from generator.manifests.kinds.ray import GROUP as RAY
 from generator.manifests.kinds.ray import find_minimums
 from generator.manifests.objects import KubeObject, Manifests, has_key_prefix, names_scheduler
-from generator.manifests.pod_groups import find_group_pods, find_only_group
-from generator.manifests.tier_names import LevelNames
+from generator.manifests.tier_names import LevelNames, build_bounds
 from generator.manifests.workloads import (
     describe_missing,
+    find_group_pods,
+    find_only_group,
     find_workload,
     group_pods,
     mark_equal_annotations,
@@ -35,10 +43,8 @@ _MIN_MEMBER: Final = f"{PREFIX}batch-min-member"
 _IN_ORDER: Final = "InOrder"
 _SCHEDULERS: Final = frozenset({"kai-scheduler", "runai-scheduler"})
 FIELDS: Final[dict[tuple[str, str], FieldTable]] = {
-    (GROUP, "PodGroup"): {
-        "metadata": METADATA,
-        "status": STATUS,
-        "spec": {
+    (GROUP, "PodGroup"): list_object_fields(
+        {
             "backoffLimit": "is not read by KAI",
             "completions": "is not read by KAI",
             "markUnschedulable": "says how a failure is reported",
@@ -48,8 +54,8 @@ FIELDS: Final[dict[tuple[str, str], FieldTable]] = {
             "queue": "chooses a quota; the answer is for the nodes that you give",
             "schedulingBackoff": "says how a failure is reported",
             "stalenessGracePeriod": "says when running pods are evicted",
-        },
-    }
+        }
+    )
 }
 """A class of priority may matter."""
 
@@ -167,12 +173,7 @@ def _parse_annotated(annotations: Field, levels: LevelNames) -> dict[str, Any]:
     annotations.get(f"{PREFIX}topology").text()
     required = levels.find_tier(annotations.get(f"{PREFIX}topology-required-placement"))
     preferred = levels.find_tier(annotations.get(f"{PREFIX}topology-preferred-placement"))
-    return _parse_tiers(required, preferred)
-
-
-def _parse_tiers(required: str, preferred: str) -> dict[str, Any]:
-    tiers: dict[str, Any] = {"required": required} if required else {}
-    return tiers | {"preferred": [preferred]} if preferred else tiers
+    return build_bounds(required, [preferred])
 
 
 def _parse_segments(pods: PodSet, levels: LevelNames) -> dict[str, Any]:
@@ -201,14 +202,9 @@ def _parse_pod_group(group: KubeObject, manifests: Manifests) -> dict[str, Any]:
         return request_spec | {"groups": _require_subgroups(group, groups)}
     minimum = spec.get("minMember").integer(1)
     groups = [pod_set.render_group() for pod_set in sets]
-    if not groups:
-        group.field.note("the file has none of its pods, so their resource requests are unknown")
-        groups = [{"name": "pods", "count": minimum}]
+    groups = groups or [build_unknown_pods(group.field, minimum)]
     least = cap_minimum(spec.get("minMember"), minimum, sum(row["count"] for row in groups))
-    if len(groups) == 1:
-        groups[0]["min"] = least
-        return request_spec | {"groups": groups}
-    return request_spec | {"groups": [row | {"min": 0} for row in groups], "min": least}
+    return request_spec | share_minimum(groups, least)
 
 
 def _require_subgroups(group: KubeObject, groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -237,7 +233,7 @@ def _find_subgroup(pod: KubeObject) -> str:
 def _parse_constraint(field: Field, levels: LevelNames) -> dict[str, Any]:
     field.get("topology").text()
     required = levels.find_tier(field.get("requiredTopologyLevel"))
-    return _parse_tiers(required, levels.find_tier(field.get("preferredTopologyLevel")))
+    return build_bounds(required, [levels.find_tier(field.get("preferredTopologyLevel"))])
 
 
 def _build_group_tree(
@@ -290,5 +286,4 @@ def _build_subgroup(
         group = sets[name].render_group()
         least = max(minimum_field.integer(1), 1)
         return group | {"min": cap_minimum(minimum_field, least, group["count"])} | tiers
-    minimum_field.note("the file has none of its pods, so their resource requests are unknown")
-    return {"name": name, "count": minimum_field.integer(1, minimum=1)} | tiers
+    return build_unknown_pods(minimum_field, minimum_field.integer(1, minimum=1), name) | tiers

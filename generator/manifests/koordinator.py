@@ -11,13 +11,19 @@ from typing import Any, Final
 
 from generator.manifests.fields import Field
 from generator.manifests.ignored_fields import FieldTable, Relevance, find_ignored
-from generator.manifests.kinds.metadata import METADATA, STATUS
-from generator.manifests.kinds.pod_sets import PodSet, Workload, cap_minimum
+from generator.manifests.kinds.metadata import list_object_fields
+from generator.manifests.kinds.pod_sets import (
+    Workload,
+    build_unknown_pods,
+    cap_minimum,
+    share_minimum,
+)
 from generator.manifests.objects import KubeObject, Manifests, has_key_prefix
-from generator.manifests.pod_groups import find_group_pods, find_only_group
-from generator.manifests.tier_names import LevelNames, join_tiers
+from generator.manifests.tier_names import LevelNames, build_bounds, join_tiers
 from generator.manifests.workloads import (
     describe_missing,
+    find_group_pods,
+    find_only_group,
     find_workload,
     group_pods,
     mark_equal_annotations,
@@ -32,14 +38,12 @@ _RANK: Final = f"{PREFIX}network-topology-index"
 _MEMBER: Final = "pod-group.scheduling.sigs.k8s.io"
 _LAST_RANK: Final = 1 << 62
 FIELDS: Final[dict[tuple[str, str], FieldTable]] = {
-    (GROUP, "PodGroup"): {
-        "metadata": METADATA,
-        "status": STATUS,
-        "spec": {
+    (GROUP, "PodGroup"): list_object_fields(
+        {
             "minResources": "says when the pods start, not where",
             "scheduleTimeoutSeconds": "says when the scheduler gives up",
-        },
-    }
+        }
+    )
 }
 
 
@@ -73,7 +77,10 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
     names = [keys.get(f"{PREFIX}name").text() for keys in (annotations, owner.annotations)]
     name = next(filter(None, names), owner.name)
     tiers, multiples = _parse_gather_strategy(annotations.get(_SPEC), manifests.levels)
-    groups = _build_groups(owner, sets)
+    groups = [pod_set.render_group() for pod_set in sets]
+    if not groups:
+        count = owner.spec.get("minMember").integer(1, minimum=1)
+        groups = [build_unknown_pods(owner.field, count)]
     if multiples:
         groups = [row | {"multiple_of": multiples} for row in groups]
     _check_total(annotations.get(f"{PREFIX}total-number"), sum(row["count"] for row in groups))
@@ -93,13 +100,6 @@ def _build_rank_key(pod: KubeObject) -> tuple[int, tuple[tuple[int, int, str], .
     field = pod.annotations.get(_RANK)
     text = str(field.raw() or "")
     return (int(text) if text.isdecimal() and len(text) < 10 else _LAST_RANK, natural_key(pod.name))  # noqa: PLR2004 - digits of a rank
-
-
-def _build_groups(owner: KubeObject, sets: Sequence[PodSet]) -> list[dict[str, Any]]:
-    if sets:
-        return [pod_set.render_group() for pod_set in sets]
-    owner.field.note("the file has none of its pods, so their resource requests are unknown")
-    return [{"name": "pods", "count": owner.spec.get("minMember").integer(1, minimum=1)}]
 
 
 def _check_total(total: Field, listed: int) -> None:
@@ -129,9 +129,7 @@ def _build_gang(
     minimum = cap_minimum(field, wanted, total)
     if minimum == total:
         return {"groups": groups}
-    if len(groups) == 1:
-        return {"groups": [groups[0] | {"min": minimum}]}
-    return {"groups": [row | {"min": 0} for row in groups], "min": minimum}
+    return share_minimum(groups, minimum)
 
 
 def _parse_gather_strategy(
@@ -152,10 +150,9 @@ def _parse_gather_strategy(
         multiple = row.get("podCountMultiple").integer(1, minimum=1)
         if multiple > 1:
             multiples[tier] = multiple
-    tiers: dict[str, Any] = {"required": join_tiers(required)} if required else {}
     if len(required) > 1:
         field.note("of several layers with MustGather, the lowest counts")
-    return tiers | {"preferred": preferred} if preferred else tiers, multiples
+    return build_bounds(join_tiers(required), preferred), multiples
 
 
 def _parse_strategies(field: Field) -> list[Field]:

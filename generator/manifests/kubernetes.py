@@ -14,8 +14,13 @@ from typing import Any, Final
 
 from generator.manifests.fields import Field
 from generator.manifests.ignored_fields import FieldTable, Row
-from generator.manifests.kinds.metadata import METADATA, STATUS
-from generator.manifests.kinds.pod_sets import PodSet, cap_minimum
+from generator.manifests.kinds.metadata import METADATA, list_object_fields
+from generator.manifests.kinds.pod_sets import (
+    PodSet,
+    build_unknown_pods,
+    cap_minimum,
+    share_minimum,
+)
 from generator.manifests.objects import KubeObject, Manifests
 from generator.manifests.tier_names import LevelNames
 from generator.manifests.workloads import find_workload, group_pods
@@ -46,8 +51,8 @@ def _list_template_fields(depth: int = _MAX_DEPTH) -> dict[str, Row]:
 
 
 FIELDS: Final[dict[tuple[str, str], FieldTable]] = {
-    (GROUP, "PodGroup"): {"metadata": METADATA, "spec": _GROUP_FIELDS, "status": STATUS},
-    (GROUP, "CompositePodGroup"): {"metadata": METADATA, "spec": _GROUP_FIELDS, "status": STATUS},
+    (GROUP, "PodGroup"): list_object_fields(_GROUP_FIELDS),
+    (GROUP, "CompositePodGroup"): list_object_fields(_GROUP_FIELDS),
     (GROUP, "Workload"): {
         "metadata": METADATA,
         "spec": {**_list_template_fields(), "controllerRef": _OWNER},
@@ -266,13 +271,9 @@ def _build_job_spec(
     total = sum(row["count"] for row in groups)
     least = _parse_minimum(spec, "minCount", total)
     if not groups:
-        spec.note("the file has none of its pods, so their resource requests are unknown")
-        groups, total = [{"name": "pods", "count": least}], least
+        groups, total = [build_unknown_pods(spec, least)], least
     found = {"gang": gang, "priority": _parse_priority(spec, sets)} | _parse_tier(spec, levels)
-    least = _cap_count(spec, least, total)
-    if len(groups) == 1:
-        return found | {"groups": [groups[0] | {"min": least}]}
-    return found | {"groups": [row | {"min": 0} for row in groups], "min": least}
+    return found | share_minimum(groups, _cap_count(spec, least, total))
 
 
 def _build_tree_spec(
@@ -297,8 +298,7 @@ def _build_group(
     least = _parse_minimum(spec, "minCount", total)
     _parse_priority(spec, ())
     if not groups:
-        spec.note("the file has none of its pods, so their resource requests are unknown")
-        return {"name": name, "count": least} | tier
+        return build_unknown_pods(spec, least, name) | tier
     if len(groups) == 1:
         return groups[0] | {"name": name, "min": _cap_count(spec, least, total)} | tier
     if least < total:

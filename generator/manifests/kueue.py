@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from generator.manifests.fields import MAX_INTEGER, Field
-from generator.manifests.gang_pods.running_pods import keep_members
-from generator.manifests.kinds.apps import bound_each_pod
-from generator.manifests.kinds.exclusive_topology import add_exclusive_tiers
+from generator.manifests.gang_pods import keep_members
+from generator.manifests.kinds.core_workloads import bound_each_pod
+from generator.manifests.kinds.job_sets import add_exclusive_tiers
 from generator.manifests.kinds.pod_sets import Minimum, PodSet, Workload, cap_minimum
 from generator.manifests.objects import KubeObject, Manifests, has_key_prefix
-from generator.manifests.tier_names import LevelNames
+from generator.manifests.tier_names import LevelNames, build_bounds
 from generator.manifests.workloads import (
     describe_missing,
     find_workload,
@@ -202,12 +202,7 @@ def _parse_tiers(annotations: _TopologyAnnotations) -> dict[str, Any]:
     if (bool(required), bool(preferred), anywhere).count(True) > 1:
         problem = "required, preferred and unconstrained exclude each other"
         raise PlacementRequestError(annotations.get(_REQUIRED).path, problem)
-    tiers: dict[str, Any] = {}
-    if required:
-        tiers["required"] = required
-    if preferred:
-        tiers["preferred"] = [preferred]
-    layers = _parse_layers(annotations)
+    tiers, layers = build_bounds(required, [preferred]), _parse_layers(annotations)
     return tiers | {"slices": layers} if layers else tiers
 
 

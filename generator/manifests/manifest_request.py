@@ -20,9 +20,9 @@ from generator.manifests import (
     kueue,
     volcano,
 )
+from generator.manifests.affinity import add_pod_affinity
 from generator.manifests.fields import ROOT, Note
-from generator.manifests.gang_pods.pod_affinity import add_pod_affinity
-from generator.manifests.gang_pods.running_pods import RunningRow, split_gang, walk_leaves
+from generator.manifests.gang_pods import RunningRow, split_gang, walk_leaves
 from generator.manifests.ignored_fields import (
     FieldTable,
     IgnoredField,
@@ -32,7 +32,7 @@ from generator.manifests.ignored_fields import (
     render_warning,
 )
 from generator.manifests.kinds.companions import COMPANIONS
-from generator.manifests.kinds.exclusive_topology import add_exclusive_tiers
+from generator.manifests.kinds.job_sets import add_exclusive_tiers
 from generator.manifests.kinds.metadata import METADATA, STATUS
 from generator.manifests.kinds.pod_fields import POD
 from generator.manifests.kinds.trainer import GROUP as TRAINER

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from generator.manifests.affinity import parse_node_constraints
 from generator.manifests.fields import Field
-from generator.manifests.gang_pods.node_constraints import parse_node_constraints
 from generator.placement.quantities import count_units, parse_amount, render_quantity
 
 

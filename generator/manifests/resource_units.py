@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from generator.manifests.fields import Note
-from generator.manifests.gang_pods.running_pods import RunningRow
+from generator.manifests.gang_pods import RunningRow
 from generator.manifests.kinds.unlisted_resources import is_port, parse_share_name
 from generator.placement.cluster.nodes import PODS
 

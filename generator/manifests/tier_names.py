@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from generator.manifests.fields import Field
 from generator.outputs.node_labels import DEFAULT_PREFIX
@@ -77,6 +77,12 @@ def _find_own_tier(name: str) -> str:
 def render_highest_tier(number: int) -> str:
     """Return the tier of an upper bound that counts as Volcano's HyperNodes do."""
     return f"{AT_MOST}{number}"
+
+
+def build_bounds(required: str, preferred: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the tiers of a group or of a gang as fields of a request; empty ones are left out."""
+    wanted = [*filter(None, preferred)]
+    return ({"required": required} if required else {}) | ({"preferred": wanted} if wanted else {})
 
 
 def join_tiers(tiers: Sequence[str]) -> str:

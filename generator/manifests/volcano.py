@@ -10,19 +10,26 @@ from dataclasses import replace
 from typing import Any, Final
 
 from generator.manifests.fields import Field
-from generator.manifests.gang_pods.running_pods import walk_leaves
+from generator.manifests.gang_pods import walk_leaves
 from generator.manifests.ignored_fields import FieldTable
 from generator.manifests.kinds.kubeflow import find_gang_minimum
-from generator.manifests.kinds.metadata import METADATA, STATUS
-from generator.manifests.kinds.pod_sets import Minimum, PodSet, Workload, cap_minimum
+from generator.manifests.kinds.metadata import list_object_fields
+from generator.manifests.kinds.pod_sets import (
+    Minimum,
+    PodSet,
+    Workload,
+    build_unknown_pods,
+    cap_minimum,
+)
 from generator.manifests.kinds.ray import GROUP as RAY
 from generator.manifests.kinds.trainer import RUNTIMES, find_runtime, find_volcano_policy
 from generator.manifests.objects import KubeObject, Manifests, has_key_prefix
-from generator.manifests.pod_groups import find_group_pods, find_only_group
 from generator.manifests.pods import parse_priority
 from generator.manifests.tier_names import render_highest_tier
 from generator.manifests.workloads import (
     describe_missing,
+    find_group_pods,
+    find_only_group,
     find_workload,
     group_pods,
     mark_equal_annotations,
@@ -41,14 +48,12 @@ _LOWEST: Final = "1"
 _ROLE: Final = "volcano.sh/task-spec"
 _MIN_MEMBER: Final = f"{SCHEDULING}/group-min-member"
 FIELDS: Final[dict[tuple[str, str], FieldTable]] = {
-    (SCHEDULING, "PodGroup"): {
-        "metadata": METADATA,
-        "status": STATUS,
-        "spec": {
+    (SCHEDULING, "PodGroup"): list_object_fields(
+        {
             "minResources": "says when the pods start, not where",
             "queue": "chooses a quota; the answer is for the nodes that you give",
-        },
-    }
+        }
+    )
 }
 """A class of priority may matter."""
 
@@ -289,18 +294,18 @@ def _build_groups_without_pods(
     group: KubeObject, policies: Sequence[Field], manifests: Manifests
 ) -> list[dict[str, Any]]:
     """Return groups from counts alone: the minimum, or the requested subgroups."""
-    minimum, groups = group.spec.get("minMember").integer(1, minimum=1), []
+    unknown = build_unknown_pods(group.field, group.spec.get("minMember").integer(1, minimum=1))
+    groups = []
     for index, policy in enumerate(policies):
         size = policy.get("subGroupSize").integer(1, minimum=1)
         least = policy.get("minSubGroups").integer(0)
         layer = {"size": size, "min": least}
-        count = size * (least or -(-minimum // size))
+        count = size * (least or -(-unknown["count"] // size))
         row = {"name": policy.get("name").text(f"part{index}"), "count": count}
         groups.append(
             row | _build_slices(layer, _parse_tiers(policy.get("networkTopology"), manifests))
         )
-    group.field.note("the file has none of its pods, so their resource requests are unknown")
-    return groups or [{"name": "pods", "count": minimum}]
+    return groups or [unknown]
 
 
 def _parse_annotated(workload: Workload | None, manifests: Manifests) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The workload of a file, of every kind that is read, and sets of equal pods of single pods."""
+"""The workload or the PodGroup of a file, its pods, and sets of equal pods of single pods."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from generator.manifests.gang_pods.running_pods import find_members
-from generator.manifests.gang_pods.workload_pods import SetPods, find_set_pods
-from generator.manifests.kinds.apps import REPLICATED
-from generator.manifests.kinds.batch import CRON_JOB, JOB
+from generator.manifests.gang_pods import SetPods, find_members, find_set_pods
 from generator.manifests.kinds.codeflare import build_app_wrapper
 from generator.manifests.kinds.companions import COMPANIONS
-from generator.manifests.kinds.jobset import JOB_SET
+from generator.manifests.kinds.core_workloads import CRON_JOB, JOB, REPLICATED
+from generator.manifests.kinds.job_sets import JOB_SET, LEADER_WORKER_SET
 from generator.manifests.kinds.kubeflow import KUBEFLOW_JOBS
 from generator.manifests.kinds.kueue_workload import WORKLOAD
-from generator.manifests.kinds.leaderworkerset import LEADER_WORKER_SET
 from generator.manifests.kinds.pod_sets import PodSet, Workload, WorkloadKind, parse_pod_row
 from generator.manifests.kinds.ray import RAY_CLUSTER, RAY_JOB, RAY_SERVICE
 from generator.manifests.kinds.trainer import TRAIN_JOB
@@ -154,3 +151,40 @@ def _find_shapes(
             waiting.setdefault(key, shape)
     for pod, shape, key in zip(pods, whole, loose, strict=True):
         yield (waiting.get(key, key) if pod.node else shape), shape
+
+
+def find_only_group(manifests: Manifests, group: str) -> KubeObject | None:
+    """Return the only PodGroup of an API group; None if there is none.
+
+    Raises:
+        PlacementRequestError: there are several PodGroups, or it has no spec.
+    """
+    groups = manifests.select("PodGroup", group=group)
+    if len(groups) > 1:
+        names = ", ".join(pod_group.title for pod_group in groups)
+        problem = f"the file has {len(groups)} PodGroups, but one is placed at a time: {names}"
+        raise PlacementRequestError(groups[1].title, problem)
+    if not groups:
+        return None
+    if not groups[0].spec.exists:
+        raise PlacementRequestError(f"{groups[0].title}: spec", "is missing")
+    return groups[0]
+
+
+def find_group_pods(manifests: Manifests, group: KubeObject, key: str) -> list[KubeObject]:
+    """Return the pods that name the group in a label or annotation; all pods if none names any.
+
+    A note is added to pods of other groups, because they are not placed.
+    """
+    names = [(pod, _find_group_name(pod, key)) for pod in manifests.pods]
+    if not any(name for _, name in names):
+        return [pod for pod, _ in names]
+    for pod, name in names:
+        if name != group.name:
+            pod.field.raw()
+            pod.field.note("belongs to another group and is not placed")
+    return [pod for pod, name in names if name == group.name]
+
+
+def _find_group_name(pod: KubeObject, key: str) -> str:
+    return pod.annotations.get(key).text() or pod.labels.get(key).text()

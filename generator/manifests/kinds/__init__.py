@@ -1,10 +1,10 @@
 """Kinds of objects: how their pods are counted, and which fields are without effect.
 
 pod_sets: sets of equal pods, the workloads that they make up, and what a kind of workload is.
-batch, apps: Jobs and CronJobs; StatefulSets, Deployments and ReplicaSets.
-jobset, leaderworkerset, kubeflow, trainer, ray, volcano_job, kueue_workload: the kinds of one API.
+core_workloads: Jobs and CronJobs; StatefulSets, Deployments and ReplicaSets.
+job_sets: JobSets and LeaderWorkerSets, and the domains that they keep for one job.
+kubeflow, trainer, ray, volcano_job, kueue_workload: the kinds of one API.
 codeflare: AppWrappers, around objects of the other kinds.
-exclusive_topology: the domains that JobSet and LeaderWorkerSet keep for one job.
 pod_fields, metadata: the fields without effect of pods, and of the metadata of every object.
 companions: kinds that run no pods.
 unlisted_resources: what pods take of a node although no node lists it.

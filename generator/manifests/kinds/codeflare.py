@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from generator.manifests.fields import Field
 from generator.manifests.ignored_fields import FieldTable, Row
 from generator.manifests.kinds.companions import COMPANIONS
-from generator.manifests.kinds.metadata import METADATA, STATUS, find_key_row
+from generator.manifests.kinds.metadata import find_key_row, list_object_fields
 from generator.manifests.kinds.pod_fields import POD
 from generator.manifests.kinds.pod_sets import PodSet, WorkloadKind
 from generator.manifests.objects import KubeObject, Manifests, parse_object
@@ -37,7 +37,7 @@ def build_app_wrapper(kinds: Kinds) -> WorkloadKind:
     spec: FieldTable = {"components": find_row, "suspend": "says when the jobs start, not where"}
     return WorkloadKind(
         lambda owner, manifests: _parse_components(owner, manifests, kinds),
-        {"metadata": METADATA, "spec": spec, "status": STATUS},
+        list_object_fields(spec),
     )
 
 

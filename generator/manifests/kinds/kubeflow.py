@@ -14,7 +14,7 @@ from typing import Final
 
 from generator.manifests.fields import Field
 from generator.manifests.ignored_fields import ALL, FieldTable, Row
-from generator.manifests.kinds.metadata import METADATA, STATUS
+from generator.manifests.kinds.metadata import list_object_fields
 from generator.manifests.kinds.pod_fields import ENDS, POD_TEMPLATE, RUNS
 from generator.manifests.kinds.pod_sets import Minimum, PodSet, WorkloadKind
 from generator.manifests.objects import KubeObject, Manifests
@@ -103,12 +103,10 @@ def find_gang_minimum(owner: KubeObject) -> Field:
     return owner.spec.get("runPolicy", "schedulingPolicy", "minAvailable")
 
 
-def _list_fields(kind: str) -> FieldTable:
-    spec = {**_SPEC, REPLICA_KEYS[kind]: _REPLICA_SPECS}
-    return {"metadata": METADATA, "spec": spec, "status": STATUS}
-
-
 KUBEFLOW_JOBS: Final = {
-    kind: WorkloadKind(_parse_roles, _list_fields(kind), _parse_minimum) for kind in REPLICA_KEYS
+    kind: WorkloadKind(
+        _parse_roles, list_object_fields({**_SPEC, key: _REPLICA_SPECS}), _parse_minimum
+    )
+    for kind, key in REPLICA_KEYS.items()
 }
 """By kind."""

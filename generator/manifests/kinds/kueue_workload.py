@@ -9,16 +9,14 @@ from typing import Final
 
 from generator.manifests.fields import Field
 from generator.manifests.ignored_fields import FieldTable
-from generator.manifests.kinds.metadata import METADATA, STATUS
+from generator.manifests.kinds.metadata import list_object_fields
 from generator.manifests.kinds.pod_fields import ENDS, POD_TEMPLATE
 from generator.manifests.kinds.pod_sets import Minimum, PodSet, WorkloadKind
 from generator.manifests.objects import KubeObject, Manifests
 
 _RANKS: Final = "says which label of the pods is their rank"
-_WORKLOAD: Final[FieldTable] = {
-    "metadata": METADATA,
-    "status": STATUS,
-    "spec": {
+_WORKLOAD: Final[FieldTable] = list_object_fields(
+    {
         "active": "says when the job starts, not where",
         "maximumExecutionTimeSeconds": ENDS,
         "podSets": {
@@ -34,8 +32,8 @@ _WORKLOAD: Final[FieldTable] = {
         "priorityClassRef": "orders the queue; the number is in priority",
         "priorityClassSource": "orders the queue; the number is in priority",
         "queueName": "chooses a quota; the answer is for the nodes that you give",
-    },
-}
+    }
+)
 
 
 def _parse_workload(owner: KubeObject, _: Manifests) -> list[PodSet]:

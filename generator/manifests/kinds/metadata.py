@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from generator.manifests.fields import Field
-from generator.manifests.ignored_fields import Row
+from generator.manifests.ignored_fields import FieldTable, Row
 
 _NOT_READ: Final = "no scheduler or webhook that Toponaut knows reads this key"
 _QUOTA: Final = "chooses a quota; the answer is for the nodes that you give"
@@ -192,3 +192,8 @@ METADATA: Final[Mapping[str, Row]] = {
 }
 """A time of deletion may matter."""
 STATUS: Final = "is what the cluster reported"
+
+
+def list_object_fields(spec: FieldTable) -> FieldTable:
+    """Return the table of an object whose spec has these fields."""
+    return {"metadata": METADATA, "spec": spec, "status": STATUS}

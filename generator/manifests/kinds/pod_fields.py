@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from generator.manifests.ignored_fields import FieldTable
-from generator.manifests.kinds.metadata import METADATA, STATUS
+from generator.manifests.kinds.metadata import METADATA, list_object_fields
 
 RUNS: Final = "says what the containers run"
 ENDS: Final = "says how pods end, and what follows"
@@ -91,4 +91,4 @@ POD_SPEC: Final[FieldTable] = {
 }
 """`nodeName`, spread constraints, classes of priority and of runtime, and claims may matter."""
 POD_TEMPLATE: Final[FieldTable] = {"metadata": METADATA, "spec": POD_SPEC}
-POD: Final[FieldTable] = {"metadata": METADATA, "spec": POD_SPEC, "status": STATUS}
+POD: Final[FieldTable] = list_object_fields(POD_SPEC)

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from generator.manifests.fields import Field
-from generator.manifests.gang_pods.running_pods import PODS, GroupPods, MemberPod
+from generator.manifests.gang_pods import PODS, GroupPods, MemberPod
 from generator.manifests.ignored_fields import FieldTable
 from generator.manifests.kinds.unlisted_resources import add_unlisted
 from generator.manifests.objects import KubeObject, Manifests
@@ -92,6 +92,19 @@ def cap_minimum(field: Field, minimum: int, total: int, *, what: str = "pods") -
     if minimum > total:
         field.note(f"the file has only {total} {what}")
     return min(minimum, total)
+
+
+def share_minimum(groups: Sequence[dict[str, Any]], minimum: int) -> dict[str, Any]:
+    """Return groups that need this many pods together, whatever groups these are of."""
+    if len(groups) == 1:
+        return {"groups": [groups[0] | {"min": minimum}]}
+    return {"groups": [row | {"min": 0} for row in groups], "min": minimum}
+
+
+def build_unknown_pods(owner: Field, count: int, name: str = "pods") -> dict[str, Any]:
+    """Return the group of pods that the file lacks."""
+    owner.note("the file has none of its pods, so their resource requests are unknown")
+    return {"name": name, "count": count}
 
 
 def mark_scheduler(field: Field) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from generator.manifests.fields import Field
 from generator.manifests.ignored_fields import FieldTable
-from generator.manifests.kinds.metadata import METADATA, STATUS
+from generator.manifests.kinds.metadata import list_object_fields
 from generator.manifests.kinds.pod_fields import ACCOUNT, ENDS, NAMES, POD_TEMPLATE, RUNS
 from generator.manifests.kinds.pod_sets import Minimum, PodSet, WorkloadKind
 from generator.manifests.objects import KubeObject, Manifests
@@ -60,11 +60,9 @@ _CLUSTER_SPEC: Final[FieldTable] = {
         "template": POD_TEMPLATE,
     },
 }
-_CLUSTER: Final[FieldTable] = {"metadata": METADATA, "spec": _CLUSTER_SPEC, "status": STATUS}
-_JOB: Final[FieldTable] = {
-    "metadata": METADATA,
-    "status": STATUS,
-    "spec": {
+_CLUSTER: Final[FieldTable] = list_object_fields(_CLUSTER_SPEC)
+_JOB: Final[FieldTable] = list_object_fields(
+    {
         "activeDeadlineSeconds": ENDS,
         "backoffLimit": ENDS,
         "deletionStrategy": ENDS,
@@ -82,12 +80,10 @@ _JOB: Final[FieldTable] = {
         "submitterPodTemplate": POD_TEMPLATE,
         "suspend": _WHEN,
         "ttlSecondsAfterFinished": ENDS,
-    },
-}
-_SERVICE: Final[FieldTable] = {
-    "metadata": METADATA,
-    "status": STATUS,
-    "spec": {
+    }
+)
+_SERVICE: Final[FieldTable] = list_object_fields(
+    {
         "deploymentUnhealthySecondThreshold": ENDS,
         "excludeHeadPodFromServeSvc": NAMES,
         "rayClusterConfig": _CLUSTER_SPEC,
@@ -95,8 +91,8 @@ _SERVICE: Final[FieldTable] = {
         "serveConfigV2": RUNS,
         "serveService": NAMES,
         "serviceUnhealthySecondThreshold": ENDS,
-    },
-}
+    }
+)
 """An upgrade that starts a second cluster, and another controller, may matter."""
 
 

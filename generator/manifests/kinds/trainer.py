@@ -9,9 +9,9 @@ from typing import Final
 
 from generator.manifests.fields import Field
 from generator.manifests.ignored_fields import FieldTable
-from generator.manifests.kinds.batch import count_job_pods
-from generator.manifests.kinds.jobset import JOB_SET_SPEC, mark_start_order
-from generator.manifests.kinds.metadata import METADATA, STATUS
+from generator.manifests.kinds.core_workloads import count_job_pods
+from generator.manifests.kinds.job_sets import JOB_SET_SPEC, mark_start_order
+from generator.manifests.kinds.metadata import METADATA, list_object_fields
 from generator.manifests.kinds.pod_fields import ENDS, RUNS
 from generator.manifests.kinds.pod_sets import PodSet, WorkloadKind
 from generator.manifests.objects import KubeObject, Manifests
@@ -24,10 +24,8 @@ _INITIALIZER: Final = "-initializer"
 _CONTAINER: Final = "node"
 _KIND: Final = "names the kind of the runtime"
 _ENDED: Final = "ends before the training starts, and is not placed with it"
-_TRAIN_JOB: Final[FieldTable] = {
-    "metadata": METADATA,
-    "status": STATUS,
-    "spec": {
+_TRAIN_JOB: Final[FieldTable] = list_object_fields(
+    {
         "activeDeadlineSeconds": ENDS,
         "initializer": _ENDED,
         "runtimeRef": {"apiGroup": _KIND, "kind": _KIND},
@@ -39,8 +37,8 @@ _TRAIN_JOB: Final[FieldTable] = {
             "image": RUNS,
             "numProcPerNode": RUNS,
         },
-    },
-}
+    }
+)
 """Patches of the runtime and another controller may matter."""
 RUNTIME: Final[FieldTable] = {
     "metadata": METADATA,

@@ -11,7 +11,7 @@ from typing import Final
 
 from generator.manifests.fields import Field
 from generator.manifests.ignored_fields import FieldTable
-from generator.manifests.kinds.metadata import METADATA, STATUS
+from generator.manifests.kinds.metadata import list_object_fields
 from generator.manifests.kinds.pod_fields import ENDS, POD_TEMPLATE, RUNS
 from generator.manifests.kinds.pod_sets import PodSet, WorkloadKind, mark_scheduler
 from generator.manifests.objects import KubeObject, Manifests
@@ -25,10 +25,8 @@ _LEADERS: Final[Mapping[str, tuple[str, str]]] = {
 """By plugin: the argument that names the task of rank 0, and its name by default."""
 _LEADING_NAMES: Final = frozenset({"chief", "driver", "head", "launcher", "leader", "master"})
 """Names of the task of rank 0, if no plugin names it."""
-_VOLCANO_JOB: Final[FieldTable] = {
-    "metadata": METADATA,
-    "status": STATUS,
-    "spec": {
+_VOLCANO_JOB: Final[FieldTable] = list_object_fields(
+    {
         "maxRetry": ENDS,
         "minSuccess": ENDS,
         "plugins": RUNS,
@@ -42,8 +40,8 @@ _VOLCANO_JOB: Final[FieldTable] = {
             "template": POD_TEMPLATE,
         },
         "ttlSecondsAfterFinished": ENDS,
-    },
-}
+    }
+)
 """A class of priority, claims of volumes, and a policy for NUMA may matter."""
 
 

@@ -6,7 +6,7 @@ import copy
 from random import Random  # noqa: TID251 - seeded by its caller
 from typing import Any
 
-from generator.manifests.gang_pods.running_pods import (
+from generator.manifests.gang_pods import (
     PODS,
     GroupPods,
     MemberPod,
