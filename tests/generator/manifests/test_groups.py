@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from generator.manifests.ignored_fields import Relevance
-from tests.generator.manifests.scenes import GPU, job, pod, pod_spec, spec_of, translated
+from tests.generator.manifests.scenes import GPU, job, pod, spec_of, translated
 from topology.model.errors import PlacementRequestError
 
 KOORDINATOR = "gang.scheduling.koordinator.sh/"
@@ -86,12 +86,6 @@ def test_it_counts_koordinators_layers_from_the_nodes() -> None:
     assert "of several layers with MustGather, the lowest counts" in str(found.notes[-1])
 
 
-def test_it_reads_the_gang_that_koordinators_pods_name() -> None:
-    marks = {f"{KOORDINATOR}name": "llm", f"{KOORDINATOR}min-available": "1"}
-    spec = spec_of(pod("a", annotations=marks), pod("b", annotations=marks))
-    assert (spec["gang"], spec["groups"][0]["min"]) == ("llm", 1)
-
-
 def test_it_ranks_koordinators_pods_without_an_index_last_and_by_name() -> None:
     index = f"{KOORDINATOR}network-topology-index"
     group = group_of("scheduling.sigs.k8s.io/v1alpha1", minMember=3)
@@ -104,12 +98,6 @@ def test_it_reports_unknown_fields_of_a_strategy() -> None:
     strategy = {f"{KOORDINATOR}network-topology-spec": '{"gatherStrategy": [], "dp": 4}'}
     (row,) = translated(pod("p", annotations=strategy)).ignored
     assert (row.relevance, row.reason[-21:]) == (Relevance.POSSIBLE, ".dp is not understood")
-
-
-def test_it_uses_kueues_default_slice_size_only_for_a_job_set() -> None:
-    annotations = {f"{KUEUE}podset-slice-required-topology": "leaf"}
-    with pytest.raises(PlacementRequestError, match="is required with"):
-        spec_of(job(annotations=annotations))
 
 
 def test_it_refuses_slices_defined_in_two_ways() -> None:
@@ -164,18 +152,6 @@ def test_it_refuses_a_queue_without_a_workload() -> None:
         match=r"Thing .* expected a workload, or pods of one group, got Thing",
     ):
         spec_of(queue)
-
-
-def test_it_translates_a_deployment_and_a_job_with_few_completions() -> None:
-    template = {"spec": pod_spec()}
-    deployment = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "d"},
-        "spec": {"replicas": 5, "template": template},
-    }
-    assert spec_of(deployment)["groups"][0]["count"] == 5
-    assert spec_of(job(completions=2))["groups"][0]["count"] == 2
 
 
 def test_it_lists_an_object_without_pods_beside_a_workload_as_without_effect() -> None:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from generator.manifests.manifest_request import translate
-from tests.effort import examples
 from tests.generator.manifests.scenes import job, pod, pod_spec, spec_of, translated, volcano_job
 from topology.model.errors import PlacementRequestError
 
@@ -214,51 +209,6 @@ def test_it_refuses(documents: list[object], why: str) -> None:
         translated(*documents)
     assert why in str(caught.value)
     assert str(caught.value).count(", got ") <= 1
-
-
-KEYS = (
-    *("metadata", "spec", "annotations", "labels", "tasks", "template", "containers"),
-    *("subGroups", "networkTopology", "podSets", "minMember", "resources", "requests"),
-)
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(KEYS),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=12,
-)
-KINDS = [
-    ("batch/v1", "Job"),
-    ("batch.volcano.sh/v1alpha1", "Job"),
-    ("scheduling.volcano.sh/v1beta1", "PodGroup"),
-    ("scheduling.run.ai/v2alpha2", "PodGroup"),
-    ("scheduling.sigs.k8s.io/v1alpha1", "PodGroup"),
-    ("scheduling.godel.kubewharf.io/v1alpha1", "PodGroup"),
-    ("kueue.x-k8s.io/v1beta2", "Workload"),
-    ("jobset.x-k8s.io/v1alpha2", "JobSet"),
-    ("kubeflow.org/v1", "PyTorchJob"),
-    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
-    ("v1", "Pod"),
-    ("kueue.x-k8s.io/v1beta2", "Topology"),
-]
-
-
-@settings(max_examples=examples(60))
-@given(st.lists(st.tuples(st.sampled_from(KINDS), VALUES, VALUES), min_size=1, max_size=3))
-def test_it_refuses_or_translates_any_document(
-    rows: list[tuple[tuple[str, str], object, object]],
-) -> None:
-    documents = [
-        {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
-        for (version, kind), metadata, spec in rows
-    ]
-    with suppress(PlacementRequestError):
-        assert translate(list(enumerate(documents, 1))).document["spec"]["groups"]
 
 
 def test_it_names_each_document_by_its_line() -> None:

@@ -18,7 +18,6 @@ from tests.generator.manifests.scenes import (
     placed_pod,
     pod_spec,
     translated,
-    volcano_job,
 )
 from topology.model.errors import PlacementRequestError
 
@@ -194,27 +193,6 @@ def test_it_places_the_pods_that_a_job_still_needs_if(
     pods = [job_pod(index, f"n{index}", phase) for index, phase in enumerate(phases)]
     found = translated(job(**spec) | {"status": status}, *pods)
     assert counts(found) == [("main", count, None)]
-
-
-def test_it_finds_the_pods_of_each_task_of_a_volcano_job() -> None:
-    tasks = [{"name": "ps", "replicas": 1}, {"name": "worker", "replicas": 3}]
-    pods = [
-        placed_pod(
-            f"v-{task}-{index}",
-            node,
-            "Running",
-            annotations={
-                "volcano.sh/job-name": "v",
-                "volcano.sh/task-spec": task,
-                "volcano.sh/task-index": str(index),
-            },
-        )
-        for task, index, node in (("worker", 1, "n1"), ("ps", 0, "n0"), ("worker", 2, "n2"))
-    ]
-    found = translated(volcano_job(tasks, minAvailable=4), *pods)
-    assert counts(found) == [("ps", 0, 0), ("worker", 1, 1)]
-    assert found.document["spec"]["min"] == 1
-    assert (nodes_of(found, "ps"), nodes_of(found, "worker")) == (["n0"], ["n1", "n2"])
 
 
 def test_it_finds_the_pods_that_a_stateful_set_owns() -> None:

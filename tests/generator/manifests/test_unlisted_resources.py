@@ -16,13 +16,8 @@ from generator.manifests.kinds.unlisted_resources import (
 )
 from generator.manifests.resource_units import leave_out_ports
 from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
-from generator.placement.cluster.snapshot import build_snapshot
-from generator.placement.engine import place
-from generator.placement.request import parse_request
 from tests.generator.manifests.scenes import GPU, job, manifest, pod_spec, spec_of, translated
-from tests.generator.placement.documents import racks
 from topology.model.errors import PlacementRequestError
-from topology.model.tree import API_VERSION
 
 MEMORY = "nvidia.com/gpu.memory"
 HALVES = {"gpu-fraction": "0.5", "gpu-fraction-num-devices": "4"}
@@ -205,17 +200,6 @@ def test_pods_with_different_shares_use_the_same_gpus(
         name = f"{GPU}.parts-of-{parts[0]}"
         assert [row[name] for row in rows] == parts[1]
         assert listed(name, gpu_node()) == 8 * parts[0]
-
-
-@pytest.mark.parametrize(("count", "is_feasible"), [(4, True), (5, False)])
-def test_four_pods_with_half_of_four_gpus_fill_a_node_of_eight(
-    count: int, *, is_feasible: bool
-) -> None:
-    spec = spec_of(share_job(HALVES, count=count)) | {"required": "node"}
-    request = parse_request({"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": spec})
-    nodes = list_on_nodes({"n0": gpu_node(), "n1": gpu_node()}, [f"{GPU}.4x0.5"], ())
-    placement = place(build_snapshot(racks(2), nodes), request)
-    assert placement.is_feasible is is_feasible
 
 
 PORTS = [

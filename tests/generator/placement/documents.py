@@ -1,4 +1,4 @@
-"""Short builders of requests and clusters for tests."""
+"""Short builders of requests, clusters and clocks for tests."""
 
 from __future__ import annotations
 
@@ -9,6 +9,17 @@ from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.placement.request import PlacementRequest, parse_request
 from topology.model.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
+
+
+class ReadingClock:
+    """A clock that advances on every read, by a second unless another step is given."""
+
+    def __init__(self, step_s: float = 1.0) -> None:
+        self.now_s, self._step_s = 0.0, step_s
+
+    def __call__(self) -> float:
+        self.now_s += self._step_s
+        return self.now_s
 
 
 def document(**spec: object) -> dict[str, Any]:

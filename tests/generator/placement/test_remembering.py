@@ -5,8 +5,14 @@ from __future__ import annotations
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import with_running
 from generator.placement.engine import MAX_CACHED_ANSWERS, as_running_gang, place
-from tests.generator.placement.documents import cluster, racks, request, workers
-from tests.generator.placement.solve.test_greedy import MIXED, JumpingClock
+from tests.generator.placement.documents import (
+    ReadingClock,
+    cluster,
+    racks,
+    request,
+    workers,
+)
+from tests.generator.placement.solve.test_greedy import MIXED
 
 
 def test_it_reuses_an_answer_for_any_deadline() -> None:
@@ -30,7 +36,7 @@ def test_it_searches_again_if_an_answer_is_not_proved() -> None:
         cluster(racks(6, 6, 6, 6, per_block=4)),
         request(groups=MIXED, deadline_s=0.5),
     )
-    assert not place(snapshot, parsed, clock=JumpingClock()).is_proved
+    assert not place(snapshot, parsed, clock=ReadingClock()).is_proved
     assert not snapshot.answers
     assert place(snapshot, request(groups=MIXED)).is_proved
 

@@ -21,22 +21,12 @@ from generator.placement.engine import as_running_gang, place
 from generator.placement.request import PlacementRequest
 from tests.effort import examples
 from tests.generator.placement.batches import fits, gang, nodes_of, snapshot_of, span_of
+from tests.generator.placement.documents import ReadingClock
 from topology.model.errors import InvariantError
 
 LAW = settings(max_examples=examples(60), deadline=None)
 SMALL_BUDGET = 60
 """A small budget that keeps these tests fast."""
-
-
-class JumpingClock:
-    """A clock that advances by a second on every read."""
-
-    def __init__(self) -> None:
-        self._now_s = 0.0
-
-    def __call__(self) -> float:
-        self._now_s += 1.0
-        return self._now_s
 
 
 def place_in_sequence(snapshot: Snapshot, requests: Sequence[PlacementRequest]) -> list[Placement]:
@@ -306,7 +296,7 @@ def test_it_gives_the_reason_for_an_infeasible_gang() -> None:
 def test_it_moves_no_gang_after_the_deadline() -> None:
     snapshot = snapshot_of([[[2, 2], [1] * 5]], slots=2)
     small, large = gang("small", 2, required="leaf"), gang("large", 2, slots=2, required="leaf")
-    found = place_batch(snapshot, [small, large], clock=JumpingClock(), deadline_s=0.5)
+    found = place_batch(snapshot, [small, large], clock=ReadingClock(), deadline_s=0.5)
     assert [row.is_feasible for row in found.placements] == [True, False]
 
 

@@ -17,22 +17,17 @@ from generator.placement.request import parse_request
 from generator.placement.solve.solver import CHOICE_STEPS, Growth, solve, solve_greedily
 from tests.effort import examples
 from tests.generator.placement import referee
-from tests.generator.placement.documents import cluster, racks, request, workers
+from tests.generator.placement.documents import (
+    ReadingClock,
+    cluster,
+    racks,
+    request,
+    workers,
+)
 from tests.generator.placement.referee import Scene
 from tests.generator.placement.scenes import document_of, growing_scenes, scenes, snapshot_of
 
 MIXED = [{"name": f"g{size}", "count": size, "required": "rack"} for size in (2, 3, 4, 5, 6)]
-
-
-class JumpingClock:
-    """A clock that advances by a second on every read."""
-
-    def __init__(self) -> None:
-        self._now_s = 0.0
-
-    def __call__(self) -> float:
-        self._now_s += 1.0
-        return self._now_s
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -167,7 +162,7 @@ def test_the_fewest_pods_of_the_whole_gang_are_placed_or_none(
 def test_it_answers_in_time_when_the_deadline_passes() -> None:
     snapshot = cluster(racks(6, 6, 6, 6, per_block=4))
     spec = request(groups=MIXED, deadline_s=0.5)
-    found = place(snapshot, spec, clock=JumpingClock())
+    found = place(snapshot, spec, clock=ReadingClock())
     assert found.is_feasible
     assert not found.is_proved
     exact = place(snapshot, request(groups=MIXED))
@@ -176,7 +171,7 @@ def test_it_answers_in_time_when_the_deadline_passes() -> None:
 
 def test_it_does_not_prove_infeasibility_after_the_deadline() -> None:
     spec = request(groups=MIXED, deadline_s=0.5)
-    found = place(cluster(racks(6, 6, 4, 4, per_block=4)), spec, clock=JumpingClock())
+    found = place(cluster(racks(6, 6, 4, 4, per_block=4)), spec, clock=ReadingClock())
     assert (found.is_feasible, found.is_proved) == (False, False)
 
 
@@ -193,20 +188,9 @@ def test_it_places_a_hundred_groups_of_two_shapes_on_a_thousand_nodes() -> None:
     ]
     groups[0]["request"] = {"slots": 1, "gpu": 0}
     snapshot, spec = cluster(racks(*[20] * 50, per_block=50)), request(groups=groups, deadline_s=1)
-    found = place(snapshot, spec, clock=JumpingClock())
+    found = place(snapshot, spec, clock=ReadingClock())
     assert found.is_feasible
     assert sum(len(nodes) for nodes in found.assignment.values()) == 599
-
-
-class ReadingClock:
-    """A clock that advances by a hundredth of a second on every read."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        self.now_s += 0.01
-        return self.now_s
 
 
 def test_it_keeps_the_deadline_if_slices_allow_few_totals() -> None:
@@ -214,7 +198,7 @@ def test_it_keeps_the_deadline_if_slices_allow_few_totals() -> None:
         {"name": f"g{index}", "count": 450, "min": 0, "slices": [{"size": size, "tier": "rack"}]}
         for index, size in enumerate((150, 225, 90, 50))
     ]
-    snapshot, clock = cluster(racks(*[150] * 4)), ReadingClock()
+    snapshot, clock = cluster(racks(*[150] * 4)), ReadingClock(0.01)
     place(snapshot, request(groups=groups, deadline_s=1), clock=clock)
     assert clock.now_s < 2
 
@@ -232,7 +216,7 @@ def test_it_shares_one_deadline_among_all_steps() -> None:
     groups = [
         {"name": f"g{index}", "count": 40, "request": {"slots": 1 + index}} for index in range(8)
     ]
-    clock = ReadingClock()
+    clock = ReadingClock(0.01)
     place(cluster(racks(5, 5)), request(groups=groups, min=1, deadline_s=1), clock=clock)
     assert clock.now_s < 1.5
 
