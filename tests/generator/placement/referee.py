@@ -1,14 +1,16 @@
 """An independent judge for small clusters: it measures every placement by the key definitions.
 
-It does not use the engine's arrays. A cluster is a mapping from nodes to paths, and a job is a list
-of groups. All ways to assign pods to nodes are tried, and the best vector wins.
+It judges what `tests/random_cases` does not draw: slices of several layers, short and by index, of
+gangs that partly run, islands, and missing levels. It does not use the engine's arrays. A cluster
+is a mapping from nodes to paths, and a job is a list of groups. All ways to assign pods to nodes
+are tried, and the best vector wins.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations_with_replacement, count, islice
 from typing import NamedTuple
 
@@ -47,10 +49,6 @@ class Leaf:
     layers: tuple[Layer, ...] = ()
     """Coarse to fine; empty: the group is one part."""
     required: int | None = None
-    preferred: tuple[int, ...] = ()
-    need: int = 1
-    """Slots per pod."""
-    zone: str | None = None
 
     @property
     def floor(self) -> int:
@@ -67,15 +65,12 @@ class Scene:
     """Per node one label per tier, bottom-up; None for a missing level."""
     slots: dict[str, int]
     """Free slots per node, after the gang's running pods are subtracted."""
-    zones: dict[str, str]
     groups: tuple[Leaf, ...]
     own: tuple[Own, ...] = ()
     required: int | None = None
-    preferred: tuple[int, ...] = ()
     strategies: tuple[tuple[int, int], ...] = ()
     has_cluster: bool = True
     spares_islands: bool = False
-    limits: dict[int, int] = field(default_factory=dict)
 
     @property
     def root(self) -> int:
@@ -167,9 +162,7 @@ def _parts(
 ) -> Iterator[tuple[list[tuple[str, ...]], dict[str, int]]]:
     """Yield nodes per part; parts of one size in one order only, unless they are indexed."""
     is_told = any(layer.is_indexed for layer in group.layers)
-    open_nodes = [
-        node for node in scene.nodes if group.zone in (None, scene.zones[node]) and left[node]
-    ]
+    open_nodes = [node for node in scene.nodes if left[node]]
 
     def extend(
         done: list[tuple[str, ...]], left: dict[str, int]
@@ -183,7 +176,7 @@ def _parts(
                 continue
             rest = dict(left)
             for node in part:
-                rest[node] -= group.need
+                rest[node] -= 1
             if min(rest.values()) >= 0:
                 yield from extend([*done, part], rest)
 
@@ -199,11 +192,6 @@ def holding(scene: Scene, pods: Pods) -> list[int]:
     if job == scene.root and not (scene.has_cluster or named):
         return []
     if scene.required is not None and job > scene.required:
-        return []
-    if any(
-        len({scene.unit(node, tier) for node in placed}) > most
-        for tier, most in scene.limits.items()
-    ):
         return []
     if not all(
         _keeps(scene, group, parts) for group, parts in zip(scene.groups, pods, strict=True)
@@ -292,8 +280,7 @@ def keys(scene: Scene, pods: Pods, strategy: int) -> dict[ObjectiveKey, tuple[in
     down = range(scene.root - 1, -1, -1)
     largest = _largest(scene)
     left = {
-        node: _left(scene, pods, node) // largest.need if _fits(scene, largest, node) else 0
-        for node in scene.nodes
+        node: _left(scene, pods, node) if _fits(scene, largest, node) else 0 for node in scene.nodes
     }
 
     def room(tier: int, units: set[Unit]) -> int:
@@ -314,7 +301,7 @@ def keys(scene: Scene, pods: Pods, strategy: int) -> dict[ObjectiveKey, tuple[in
         ObjectiveKey.JOB_TIER: (job,),
         ObjectiveKey.GROUP_TIER: (max(counted, default=0),),
         ObjectiveKey.HISTOGRAM: tuple(counted.count(tier) for tier in range(scene.root, -1, -1)),
-        ObjectiveKey.PREFERRED_MISSES: (_misses(scene, pods, job),),
+        ObjectiveKey.PREFERRED_MISSES: (0,),
         ObjectiveKey.NODE_WEIGHTS: (),
         ObjectiveKey.NODE_MISSES: (0,),
         ObjectiveKey.SORT: (),
@@ -342,52 +329,27 @@ def _islands(scene: Scene, job: int, used: set[Unit]) -> tuple[int, int]:
     if job < top or top == 0 or not scene.spares_islands:
         return 0, 0
     rooms = [
-        scene.slots[node] // largest.need
+        scene.slots[node]
         for node in scene.nodes
         if scene.unit(node, top) in used and _fits(scene, largest, node)
     ]
     return len(used), sum(rooms)
 
 
-def _misses(scene: Scene, pods: Pods, job: int) -> int:
-    alone = len(scene.groups) == 1
-    preferred = scene.preferred + (scene.groups[0].preferred if alone else ())
-    misses = sum(job > wanted for wanted in preferred)
-    if not alone:
-        tiers = iter(_part_tiers(scene, pods))
-        for group, parts in zip(scene.groups, pods, strict=True):
-            for _ in parts:
-                tier, _ = next(tiers)
-                misses += sum(tier > wanted for wanted in group.preferred)
-    return misses
-
-
 def _left(scene: Scene, pods: Pods, node: str) -> int:
-    taken = sum(
-        group.need * part.count(node)
-        for group, parts in zip(scene.groups, pods, strict=True)
-        for part in parts
-    )
-    return scene.slots[node] - taken
+    return scene.slots[node] - sum(part.count(node) for parts in pods for part in parts)
 
 
 def _fits(scene: Scene, group: Leaf, node: str) -> bool:
     tiers = [layer.tier for layer in group.layers if layer.tier is not None]
-    return all(scene.domain(node, tier) is not None for tier in tiers) and group.zone in (
-        None,
-        scene.zones[node],
-    )
+    return all(scene.domain(node, tier) is not None for tier in tiers)
 
 
 def _largest(scene: Scene) -> Leaf:
     """Return the group of whose pods the cluster holds the fewest."""
     return min(
         scene.groups,
-        key=lambda group: (
-            sum(
-                scene.slots[node] // group.need for node in scene.nodes if _fits(scene, group, node)
-            ),
-            group.need,
-            group.zone or "",
+        key=lambda group: sum(
+            scene.slots[node] for node in scene.nodes if _fits(scene, group, node)
         ),
     )

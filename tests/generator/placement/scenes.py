@@ -58,20 +58,25 @@ def paths(draw: st.DrawFn, *, most_nodes: int) -> Paths:
 
 
 @st.composite
-def growing_scenes(draw: st.DrawFn, *, most_nodes: int = 5) -> Scene:
-    """Draw a cluster with free slots, and a job in slices with some running pods."""
+def scenes(draw: st.DrawFn, *, most_nodes: int = 5) -> Scene:
+    """Draw a cluster and a job for which the referee can try every placement.
+
+    In half of the scenes, pods of the job run already.
+    """
     found = draw(paths(most_nodes=most_nodes))
     depth = len(next(iter(found.values())))
-    tree = tree_of(found, TIERS[:depth])
+    tree, tier = tree_of(found, TIERS[:depth]), st.integers(0, depth + 1)
+    is_growing = draw(st.booleans())
     groups = [
         Leaf(
             f"g{index}",
-            count=(count := draw(st.integers(1, 3))),
-            least=draw(st.sampled_from([count, 1])),
-            layers=draw(_layers(depth, 4)),
-            required=draw(st.sampled_from([None, None, depth])),
+            count=(count := draw(st.integers(1, 4 if number == 1 else 2))),
+            least=draw(st.sampled_from([count, count, 1])),
+            layers=draw(_layers(depth, 4)) if is_growing or draw(st.booleans()) else (),
+            required=draw(st.sampled_from([None, None, None, 1, depth])),
         )
-        for index in range(draw(st.sampled_from([1, 1, 2])))
+        for number in [draw(st.sampled_from([1, 1, 2]))]
+        for index in range(number)
     ]
     own = st.builds(
         Own,
@@ -82,80 +87,16 @@ def growing_scenes(draw: st.DrawFn, *, most_nodes: int = 5) -> Scene:
     return Scene(
         nodes=tree.nodes,
         paths=found,
-        slots={node: draw(st.integers(1, 3)) for node in found},
-        zones=dict.fromkeys(found, "a"),
+        slots={node: draw(st.integers(0, 3)) for node in found},
         groups=tuple(groups),
-        own=tuple(draw(st.lists(own, min_size=1, max_size=4))),
-        has_cluster=True,
-    )
-
-
-@st.composite
-def scenes(draw: st.DrawFn, *, most_nodes: int = 6) -> Scene:
-    """Draw a cluster and a job for which the referee can try every placement."""
-    found = draw(paths(most_nodes=most_nodes))
-    depth = len(next(iter(found.values())))
-    tree = tree_of(found, TIERS[:depth])
-    slots = {node: draw(st.integers(0, 3)) for node in found}
-    tier = st.integers(0, depth + 1)
-    is_many = draw(st.booleans())
-    groups = tuple(draw(_groups(depth, is_many=is_many)))
-    own: list[str] = []
-    if draw(st.booleans()):
-        own = draw(st.lists(st.sampled_from(tree.nodes), max_size=3))
-    return Scene(
-        nodes=tree.nodes,
-        paths=found,
-        slots=slots,
-        zones={node: draw(st.sampled_from("ab")) for node in found},
-        groups=groups,
-        own=tuple(Own(draw(st.sampled_from(groups)).name, node, draw(RANKS)) for node in own),
+        own=tuple(draw(st.lists(own, min_size=1, max_size=4))) if is_growing else (),
         required=draw(st.one_of(st.none(), st.none(), tier)),
-        preferred=tuple(draw(st.lists(tier, max_size=1))),
-        strategies=tuple(draw(st.lists(st.tuples(tier, tier), max_size=4))),
+        strategies=tuple(draw(st.lists(st.tuples(tier, tier), max_size=3)))
+        if draw(st.booleans())
+        else (),
         has_cluster=draw(st.booleans()),
         spares_islands=draw(st.booleans()),
-        limits=draw(st.dictionaries(st.integers(0, depth), st.integers(1, 3), max_size=1))
-        if draw(st.integers(0, 5)) == 0
-        else {},
     )
-
-
-@st.composite
-def _groups(draw: st.DrawFn, depth: int, *, is_many: bool) -> list[Leaf]:
-    """Draw one group, usually in slices, or several small groups."""
-    if is_many:
-        return [
-            Leaf(
-                name=f"g{index}",
-                count=(count := draw(st.integers(1, 2))),
-                least=draw(st.sampled_from([count, count, 1])),
-                layers=draw(_layers(depth, count)) if draw(st.integers(0, 3)) == 0 else (),
-                required=draw(st.sampled_from([None, None, 1, depth])),
-                preferred=tuple(draw(st.lists(st.integers(0, depth), max_size=1))),
-                need=draw(st.sampled_from([1, 1, 1, 2])),
-                zone=draw(st.sampled_from([None, None, None, "a"])),
-            )
-            for index in range(draw(st.integers(2, 3)))
-        ]
-    count = draw(st.integers(1, 5))
-    layers = draw(_layers(depth, count)) if draw(st.integers(0, 4)) else ()
-    whole = [layer.size for layer in layers if not layer.has_short]
-    if draw(st.booleans()) and whole:
-        count = max(count // whole[0], 1) * whole[0]
-    tier = max((layer.tier or 0 for layer in layers), default=0)
-    return [
-        Leaf(
-            name="g0",
-            count=count,
-            least=draw(st.sampled_from([count, count, count, 1])),
-            layers=layers,
-            required=max(row, tier)
-            if (row := draw(st.sampled_from([None, None, 1, depth])))
-            else None,
-            zone=draw(st.sampled_from([None, None, None, "a"])),
-        )
-    ]
 
 
 @st.composite
@@ -178,7 +119,6 @@ def snapshot_of(scene: Scene) -> Snapshot:
         node: NodeSpec(
             node,
             capacity={"slots": scene.slots[node] + own.get(node, 0)},
-            labels={"zone": scene.zones[node]},
         )
         for node in scene.nodes
     }
@@ -197,9 +137,7 @@ def document_of(scene: Scene, preset: Preset) -> dict[str, Any]:
         "preset": preset.value,
         "gang": "job",
         "groups": [_group_row(group, names) for group in scene.groups],
-        "preferred": [names[tier] for tier in scene.preferred],
         "strategies": [[names[a], names[b]] for a, b in scene.strategies],
-        "max_domains": {names[tier]: most for tier, most in scene.limits.items()},
         "across_islands": scene.has_cluster,
         "options": {"spare_islands": scene.spares_islands},
     }
@@ -213,13 +151,9 @@ def _group_row(group: Leaf, names: tuple[str, ...]) -> dict[str, Any]:
         "name": group.name,
         "count": group.count,
         "min": group.least,
-        "request": {"slots": group.need},
-        "preferred": [names[tier] for tier in group.preferred],
     }
     if group.required is not None:
         row["required"] = names[group.required]
-    if group.zone is not None:
-        row["node_selector"] = {"zone": group.zone}
     row["slices"] = [
         {"size": layer.size, "indexed": layer.is_indexed}
         | ({"remainder": "short"} if layer.has_short else {})

@@ -1,21 +1,13 @@
-"""Slices of a gang that partly runs: the best placement of new pods, or why there is none."""
+"""Slices of a gang that partly runs: why there is no place for its new pods."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
-
 from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
-from generator.placement.presets import Preset
-from tests.effort import examples
 from tests.generator.placement.documents import racks, request, workers
-from tests.generator.placement.referee import Scene
-from tests.generator.placement.scenes import growing_scenes
-from tests.generator.placement.test_optimum import check
 from topology.model.tree import DomainSpec, TopologyTree, build_tree
 
 Running = list[tuple[str, int | None]]
@@ -59,10 +51,3 @@ def test_it_finds_nothing_if_a_running_pod_is_outside_all_domains_of_a_slice() -
     tree = build_tree(specs, tiers=("rack", "block"))
     plain = [{"size": 2, "tier": "rack"}]
     assert answer(tree, [("n9", None)] * 2, 2, plain) == ("conflict", "rack")
-
-
-@pytest.mark.parametrize("preset", [Preset.OPTIMAL, Preset.KOORDINATOR])
-@settings(max_examples=examples(60), deadline=None)
-@given(scene=growing_scenes(most_nodes=4))
-def test_it_reaches_the_best_vector_beside_running_slices(preset: Preset, scene: Scene) -> None:
-    check(scene, preset)

@@ -56,7 +56,7 @@ def check(scene: Scene, preset: Preset) -> None:
 
 
 @pytest.mark.parametrize("preset", [Preset.OPTIMAL, Preset.KOORDINATOR])
-@settings(max_examples=examples(150), deadline=None)
-@given(scene=scenes(most_nodes=5))
+@settings(max_examples=examples(200), deadline=None)
+@given(scene=scenes(most_nodes=4))
 def test_it_reaches_the_best_vector_of_all_placements(preset: Preset, scene: Scene) -> None:
     check(scene, preset)

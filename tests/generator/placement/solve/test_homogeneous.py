@@ -43,7 +43,6 @@ def homogeneous(draw: st.DrawFn) -> Scene:
         nodes=tree_of(found, TIERS[:depth]).nodes,
         paths=found,
         slots={node: draw(st.integers(0, 5)) for node in found},
-        zones=dict.fromkeys(found, "a"),
         groups=(group,),
         strategies=((depth + 1, draw(st.integers(0, depth + 1))),),
     )
