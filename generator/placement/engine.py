@@ -214,7 +214,7 @@ def _emulate(problem: Problem) -> tuple[PlacementCandidate | None, bool]:
     # A walk that breaks a rule, or places fewer pods than it must, is no answer.
     if candidate is None or not is_allowed(problem, candidate.positions):
         return None, True
-    return replace(candidate, is_checked=True), True
+    return candidate, True
 
 
 def _search(problem: Problem) -> tuple[PlacementCandidate | None, bool]:
@@ -267,8 +267,7 @@ def build_answer(problem: Problem, candidate: PlacementCandidate, *, explains: b
     Raises:
         InvariantError: the placement breaks a rule.
     """
-    if not candidate.is_checked:
-        require_allowed(problem, candidate.positions)
+    require_allowed(problem, candidate.positions)
     specs = problem.snapshot.specs
     assignment: dict[str, tuple[str | None, ...]] = {}
     for group, positions in zip(problem.request.groups, candidate.positions, strict=True):

@@ -57,7 +57,6 @@ Tier = Annotated[str, BeforeValidator(_tier_name), Field(min_length=1)]
 Name = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1, le=MAX_PODS, strict=True)]
 Natural = Annotated[int, Field(ge=0, le=MAX_PODS, strict=True)]
-Weight = Annotated[int, Field(ge=0, le=MAX_PODS, strict=True)]
 
 
 def _check_quantity(value: object) -> object:
@@ -360,7 +359,7 @@ class TrafficRow(_RequestModel):
     """Name of a group."""
     second: Name
     """Name of a group; may be the same group."""
-    weight: Weight = 0
+    weight: Natural = 0
     """Weight per pair of pods."""
 
 
@@ -375,7 +374,7 @@ Traffic = Annotated[
     TrafficRow,
     BeforeValidator(
         _read_list("first", "second", "weight"),
-        json_schema_input_type=tuple[Name, Name, Weight] | TrafficRow,
+        json_schema_input_type=tuple[Name, Name, Natural] | TrafficRow,
     ),
 ]
 

@@ -27,7 +27,7 @@ from generator.placement.cluster.shapes import PodShape
 from generator.placement.cluster.snapshot import Snapshot, with_running, without_running
 from generator.placement.engine import as_running_gang
 from generator.placement.presets import ObjectiveKey, Preset
-from generator.placement.problem.objective import Objective
+from generator.placement.problem.objective import Objective, PositionsPerGroup
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
 from generator.placement.solve.solver import solve
@@ -54,9 +54,6 @@ PROTECTED_KEYS = frozenset(
     }
 )
 """Keys that a search must not make worse; domains are part of the batch's span instead."""
-
-GroupPositions = tuple[tuple[int, ...], ...]
-"""Per group positions of nodes."""
 
 
 class PlacedGangs:
@@ -224,7 +221,7 @@ class BatchMembers:
         return self._shape_indexes[key]
 
 
-def build_place(free: FreeCapacity, needs: Sequence[PodNeed], pods: GroupPositions) -> GangPlace:
+def build_place(free: FreeCapacity, needs: Sequence[PodNeed], pods: PositionsPerGroup) -> GangPlace:
     """Return the place of pods, given what a pod needs and the nodes per group."""
     uses: Counter[tuple[int, PodNeed]] = Counter()
     for need, positions in zip(needs, pods, strict=True):
@@ -317,7 +314,7 @@ def _is_packable(problem: Problem) -> bool:
 
 def _placed_positions(
     snapshot: Snapshot, request: PlacementRequest, placement: Placement
-) -> GroupPositions:
+) -> PositionsPerGroup:
     """Return per group the positions of the placed pods of an answer, in index order."""
     nodes_by_group = (placement.assignment[group.name] for group in request.groups)
     return tuple(

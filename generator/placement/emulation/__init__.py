@@ -1,8 +1,8 @@
 """Placement in the steps of another scheduler, for presets that no objective vector describes.
 
-`walk`: tries domains in a preset's order, fills each, and takes back what does not fit.
+`walk`: tries domains in a preset's order, fills each by its order or by scores of nodes, and takes
+    back what does not fit.
 `scopes`: the groups and sets that share a domain, and the domains that a walk tries, in order.
-`fillers`: fill a domain in the order of a walk, or by scores of nodes.
 `kueue`: counts pods and slices per domain, and fills a domain tier by tier, as Kueue does.
 `balanced`: Kueue's balanced placement: even shares over few domains.
 `leaf_rows`: which of equally good leaves Slurm's tree plugin takes.

@@ -21,6 +21,9 @@ from generator.placement.presets import Direction, ObjectiveKey, ObjectiveTerm
 from generator.placement.problem.preemption import EvictionResult, evict_for
 from generator.placement.problem.problem import Problem
 
+PositionsPerGroup = tuple[tuple[int, ...], ...]
+"""Per group the positions of the nodes of its placed pods, in index order."""
+
 
 @dataclass(eq=False)
 class Objective:
@@ -111,14 +114,11 @@ class Objective:
 class PlacementCandidate:
     """A placement by node position."""
 
-    positions: tuple[tuple[int, ...], ...]
-    """Per group the positions of its placed pods, in index order."""
+    positions: PositionsPerGroup
     objective: Objective
     is_proved: bool
     make_details: Callable[[], Mapping[str, Any]] = lambda: NO_DETAILS
     """Returns details that the preset's own rules computed, as the answer shows them."""
-    is_checked: bool = False
-    """Whether every rule has been checked on these positions; only the engine's gate sets it."""
 
 
 def _existing(measures: Objective) -> tuple[int, ...]:
