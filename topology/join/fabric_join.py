@@ -69,7 +69,7 @@ def build_fabric(
     entries = join_same_devices(resolver, rows, resolver.resolve_all(rows))
     entities = identities.entities
     identities.forget_keys()
-    styles = rows.styles()[entries.numbers]
+    styles = rows.styles[entries.numbers]
     port_keys = rows.first_far_keys()[entries.numbers]
     peer_columns = PeerColumns(entries.devices, entries.rows, entries.peers, styles, port_keys)
     resolve_kinds(entities, peer_columns)

@@ -68,6 +68,7 @@ def pair_entries(
     table = pairer.build_table()
     is_lacking = pairer.find_lacking_ports(table)
     is_node = np.array([entities[index].node is not None for index in order], np.bool_)
+    del pairer  # its arrays are as large as those of `pair_ends`
     return PairingResult(table, pair_ends(neighbor_rows).links(is_lacking, is_node[table.devices]))
 
 
@@ -108,7 +109,7 @@ class _EntryPairer:
     def _find_claimed_ports(self) -> Numbers:
         """Return the claimed port that each entry means, or NO_PORT."""
         entries, ports = self._entries, self._ports
-        far_rows = self._rows.far_rows()[entries.numbers]
+        far_rows = self._rows.far_rows[entries.numbers]
         is_line = (far_rows != NO_PORT) & (ports.entities[far_rows] == entries.peers)
         is_line &= ports.is_named[far_rows]
         claimed = np.where(is_line, ports.ports[far_rows], NO_PORT).astype(np.int32)
@@ -217,7 +218,7 @@ class _EntryPairer:
         devices, peers = self._entries.devices[missing], self._entries.peers[missing]
         width = len(self._entities)
         is_mutual: Flags = np.isin(devices * width + peers, peers * width + devices)
-        return is_mutual & ~self._rows.is_swept()[self._entries.numbers[missing]]
+        return is_mutual & ~self._rows.is_swept[self._entries.numbers[missing]]
 
     def _pair_open_ends(self, open_ends: Mapping[int, _NamedEnd]) -> dict[int, int]:
         """Return the hearing port of the other end for entries that only elimination can resolve.
@@ -279,7 +280,7 @@ class _EntryPairer:
     def neighbor_rows(self, far: Numbers) -> NeighborRows:
         """Return all entries as rows, given the port that each entry refers to."""
         entries = self._entries
-        are_swept = self._rows.is_swept()[entries.numbers]
+        are_swept = self._rows.is_swept[entries.numbers]
         facts = self._rows.columns.table.facts
         media = [
             _reported_media(

@@ -71,12 +71,14 @@ class NeighborResolver:
         own_rows = expand_spans(rows.first_rows[claims], sizes)
         num_claims = np.fromiter((len(entity.numbers) for entity in entities), np.intp)
         devices = np.repeat(np.repeat(np.arange(len(entities)), num_claims), sizes)
-        counts = rows.entry_counts()[own_rows]
-        numbers = expand_spans(rows.first_entries()[own_rows], counts)
+        stops = rows.entry_stops.astype(np.intp)
+        starts = stops - np.diff(stops, prepend=0)
+        counts = (stops - starts)[own_rows]
+        numbers = expand_spans(starts[own_rows], counts)
         peers = rows.find_owners(self.identities.owner)[numbers]
         entry_claims = np.repeat(np.repeat(claims, sizes), counts)
         entry_rows = np.repeat(own_rows, counts)
-        is_behind = self._find_devices_behind(rows.styles()[numbers], entry_rows, peers)
+        is_behind = self._find_devices_behind(rows.styles[numbers], entry_rows, peers)
         for index in np.flatnonzero((peers == AMBIGUOUS) | (peers >= self.num_claimed)).tolist():
             neighbor = rows.neighbor(entry_claims.item(index), numbers.item(index))
             known = self._resolve(neighbor)

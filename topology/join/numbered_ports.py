@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -16,18 +16,21 @@ import numpy as np
 from topology.identity.device_resolution import Entity
 from topology.join.claim_columns import NO_SWEEP
 from topology.join.claim_rows import Hashes, expand_spans
-from topology.join.fabric_rows import FabricRows, PairedRows, mix_keys, no_pairs, pair_rows
+from topology.join.fabric_rows import (
+    FabricRows,
+    KeyRows,
+    PairedRows,
+    mix_keys,
+    pair_rows,
+)
 from topology.join.neighbor_links import NO_PORT, Numbers
 from topology.join.port_numbers import SEVERAL_PORTS, find_port, index_port
 from topology.join.port_table import PortTable
 from topology.model.fabric_columns import STATE_CODES, UNKNOWN_RATE, Flags, Index
 from topology.model.facts import PortState
-from topology.sources.ibnetdiscover.columns import HCA, NO_GUID
 
 KeyIndex: TypeAlias = dict[int, int]
 """Hash of a port key to port; SEVERAL_PORTS if several ports share the key."""
-_SPREAD: Final = 0x1E3779B97F4A7C15
-"""Spreads the numbers of entities over 64 bits, so that an entity and a key make one number."""
 _UNKNOWN: Final = STATE_CODES[PortState.UNKNOWN]
 
 
@@ -80,7 +83,9 @@ class PortNumberer:
     _first_ports: Index = field(default_factory=lambda: np.zeros(0, np.intp))
     _row_ports: Numbers = field(default_factory=lambda: np.zeros(0, np.int32))
     """By row: its port."""
-    _paired: PairedRows = field(default_factory=no_pairs)
+    _keys: KeyRows = field(init=False)
+    """The keys of entities whose rows may share one."""
+    _paired: PairedRows = field(init=False)
 
     def number_ports(self) -> NumberedPorts:
         """Return all claimed ports.
@@ -92,13 +97,9 @@ class PortNumberer:
         sizes = columns.num_rows[claims]
         own_rows = expand_spans(rows.first_rows[claims], sizes)
         row_owners = np.repeat(owners, sizes)
-        shared = self._find_shared_keys(claims, owners, own_rows, row_owners)
-        positions = np.full(rows.table.size, NO_PORT, np.intp)
-        positions[own_rows] = np.repeat(np.arange(len(claims)), sizes)
-        chosen = shared[row_owners]
-        paired = own_rows[chosen], row_owners[chosen]
-        self._paired = pair_rows(rows, paired, positions, shared)
-        for entity in np.flatnonzero(shared & ~self._paired.is_paired).tolist():
+        may_share = self._find_devices_to_compare(claims, owners)
+        self._pair_rows(own_rows, np.repeat(np.arange(len(claims)), sizes), row_owners, may_share)
+        for entity in np.flatnonzero(may_share & ~self._paired.is_paired).tolist():
             self._keyed[entity] = self._number_by_key(entity)
         # The second row of a port has the number of the first one.
         is_first = self._paired.first_rows[own_rows] == NO_PORT
@@ -114,6 +115,23 @@ class PortNumberer:
         first_of_entity[self.order] = row_stops - num_rows[self.order]
         ports = first_ports[row_owners] + np.cumsum(is_first) - 1 - first_of_entity[row_owners]
         return self._build_ports(own_rows, row_owners, ports, int(counts.sum()))
+
+    def _pair_rows(
+        self, own_rows: Index, own_claims: Index, row_owners: Index, may_share: Flags
+    ) -> None:
+        """Find the rows that describe the same port.
+
+        Args:
+            own_rows: the rows of all entities in order.
+            own_claims: the position of each row's claim in the order of all claims.
+            row_owners: the entity of each row.
+            may_share: by entity: whether two of its rows may share a key.
+        """
+        positions = np.full(self.rows.table.size, NO_PORT, np.int32)
+        positions[own_rows] = own_claims
+        chosen = may_share[row_owners]
+        self._keys = self.rows.key_rows(own_rows[chosen], row_owners[chosen])
+        self._paired = pair_rows(self._keys, positions, may_share)
 
     def _build_ports(
         self, own_rows: Index, row_owners: Index, ports: Index, num_ports: int
@@ -174,70 +192,22 @@ class PortNumberer:
         sizes = np.fromiter(map(len, numbers), np.intp, len(numbers))
         return np.fromiter(chain.from_iterable(numbers), np.intp), np.repeat(self.order, sizes)
 
-    def _find_shared_keys(
-        self, claims: Index, owners: Index, own_rows: Index, row_owners: Index
-    ) -> Flags:
-        """Return one flag per entity: whether two of its ports may share a key.
+    def _find_devices_to_compare(self, claims: Index, owners: Index) -> Flags:
+        """Return one flag per entity: whether two of its rows may share a key.
+
+        The port lines of one node of a sweep never do, see `swept_nodes`.
 
         Args:
-            claims: the claims of all entities, in order.
-            owners: the entity of each claim.
-            own_rows: the rows of these claims.
-            row_owners: the entity of each row.
+            claims: the claims of all entities.
+            owners: the entity of each.
         """
-        is_shared = np.zeros(len(self.entities), np.bool_)
-        is_read = own_rows < self.rows.num_read
-        num_claims = np.zeros(len(self.entities), np.intp)
-        num_read_claims = np.zeros(len(self.entities), np.intp)
-        columns = self.rows.columns
+        columns, num_entities = self.rows.columns, len(self.entities)
         has_rows = columns.num_rows[claims] > 0
         was_read = has_rows & (columns.sweep_of_claim[claims] == NO_SWEEP)
-        np.add.at(num_claims, owners[has_rows], 1)
-        np.add.at(num_read_claims, owners[was_read], 1)
-        is_shared |= (num_read_claims > 0) & (num_claims > 1)
-        is_shared[self._find_repeated_keys(own_rows[is_read], row_owners[is_read])] = True
-        several = (num_claims > 1) & (num_read_claims == 0)
-        chosen = ~is_read & several[row_owners]
-        is_shared[self._find_repeated_names(own_rows[chosen], row_owners[chosen])] = True
-        return is_shared
-
-    def _find_repeated_keys(self, read_rows: Index, owners: Index) -> Index:
-        """Return the entities of rows that were read in which two rows share a key."""
-        stops = self.rows.read.key_stops.astype(np.intp)
-        sizes = np.diff(stops, prepend=0)[read_rows]
-        codes = self.rows.read.keys[
-            expand_spans((stops - np.diff(stops, prepend=0))[read_rows], sizes)
-        ]
-        codes = mix_keys(codes, np.repeat(owners, sizes))
-        key_rows, key_owners = np.repeat(read_rows, sizes), np.repeat(owners, sizes)
-        order = np.lexsort((key_rows, codes))
-        codes, key_rows = codes[order], key_rows[order]
-        repeated = np.flatnonzero((codes[1:] == codes[:-1]) & (key_rows[1:] != key_rows[:-1]))
-        found: Index = key_owners[order][repeated]
-        return found
-
-    def _find_repeated_names(self, swept_rows: Index, owners: Index) -> Index:
-        """Return the entities of several swept nodes in which two ports may share a key."""
-        found = [np.zeros(0, np.intp)]
-        guids = np.zeros(len(swept_rows), np.int64)
-        port_guids = np.zeros(len(swept_rows), np.int64)
-        spans = zip(self.rows.sweeps, pairwise(self.rows.first_lines), strict=True)
-        for sweep, (start, stop) in spans:
-            chosen = (swept_rows >= start) & (swept_rows < stop)
-            columns, lines = sweep.sweep.columns, swept_rows[chosen] - start
-            nodes = sweep.line_nodes[lines]
-            found.append(owners[chosen][columns.letters[nodes] != HCA])
-            numbers = columns.numbers[lines].astype(np.int64)
-            guids[chosen] = columns.guids[nodes].view(np.int64) ^ (numbers * _SPREAD)
-            port_guids[chosen] = columns.own_guids[lines].view(np.int64)
-        has_guid = port_guids != NO_GUID
-        names = self.rows.table.names[swept_rows]
-        found += [
-            _owners_of_repeated(names, owners),
-            _owners_of_repeated(guids, owners),
-            _owners_of_repeated(port_guids[has_guid], owners[has_guid]),
-        ]
-        return np.concatenate(found)
+        num_claims = np.bincount(owners[has_rows], minlength=num_entities)
+        may_share: Flags = num_claims > 1
+        may_share[owners[was_read]] = True
+        return may_share
 
     def _number_by_key(self, entity: int) -> _KeyedPorts:
         """Number the ports of one entity; ports of later claims are searched by their keys."""
@@ -285,20 +255,14 @@ class PortNumberer:
         return index
 
     def key_columns(self, numbered: NumberedPorts) -> tuple[Hashes, Numbers]:
-        """Return the keys of the ports that were read, each with its entity, ascending; and ports.
+        """Return the keys of ports, each mixed with its entity, ascending; and the ports.
 
-        Ports of swept nodes have keys only in entities whose ports were numbered key by key.
+        The ports of devices that one node of a sweep alone describes are not among them.
         """
-        rows = self.rows
-        stops = rows.read.key_stops.astype(np.intp)
-        owners = np.repeat(numbered.entities[: rows.num_read], np.diff(stops, prepend=0))
-        ports = np.repeat(numbered.ports[: rows.num_read], np.diff(stops, prepend=0))
-        is_keyed = np.zeros(len(self.entities) + 1, np.bool_)
+        is_keyed = np.zeros(len(self.entities), np.bool_)
         is_keyed[list(self._keyed)] = True
-        used = (owners != NO_PORT) & ~is_keyed[owners]
-        paired = self._paired
-        codes = [mix_keys(rows.read.keys[used], owners[used]), paired.line_codes]
-        found = [ports[used].astype(np.int32), numbered.ports[paired.line_rows]]
+        used = ~is_keyed[self._keys.entities]
+        codes, found = [self._keys.codes[used]], [numbered.ports[self._keys.rows[used]]]
         for entity in self._keyed:
             index = self.index_of(entity)
             keys = np.fromiter(index, np.int64, len(index))
@@ -317,12 +281,3 @@ def find_codes(table: tuple[Hashes, Numbers], keys: Hashes, entities: Index) -> 
     wanted = mix_keys(keys, entities)
     positions = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
     return np.where(codes[positions] == wanted, ports[positions], NO_PORT).astype(np.int32)
-
-
-def _owners_of_repeated(codes: Hashes | Numbers, owners: Index) -> Index:
-    """Return the entities that have one of their codes twice."""
-    order = np.lexsort((codes, owners))
-    codes, owners = codes[order], owners[order]
-    is_repeated = (codes[1:] == codes[:-1]) & (owners[1:] == owners[:-1])
-    found: Index = owners[1:][is_repeated]
-    return found

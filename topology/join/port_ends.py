@@ -42,7 +42,7 @@ class PortEnds:
 
     def __post_init__(self) -> None:
         """Index the entries by the device that is heard. Cost: O(n log n) in entries."""
-        self._is_swept = self.rows.is_swept()[self.entries.numbers]
+        self._is_swept = self.rows.is_swept[self.entries.numbers]
         unswept = np.flatnonzero(~self._is_swept)
         self._by_peer = unswept[np.argsort(self.entries.peers[unswept], kind="stable")]
         self._sorted_peers = self.entries.peers[self._by_peer]
