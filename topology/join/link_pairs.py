@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,8 +21,7 @@ from topology.join.neighbor_links import NO_PORT, NeighborRows, Numbers, pair_en
 from topology.join.neighbor_resolution import NeighborEntries
 from topology.join.numbered_ports import KeyIndex, PortNumberer, find_codes
 from topology.join.port_numbers import (
-    PortKey,
-    far_port,
+    far_port_name,
     find_port,
     index_port,
     port_keys,
@@ -37,7 +36,7 @@ from topology.model.fabric_columns import (
     Index,
     LinkColumns,
 )
-from topology.model.facts import Medium, Neighbor, Port, PortState
+from topology.model.facts import Medium, Port, PortState
 from topology.model.ids import natural_key
 
 
@@ -77,7 +76,7 @@ class _NamedEnd(NamedTuple):
 
     peer: int
     keys: Sequence[int]
-    port: Port
+    name: str
 
 
 class _EntryPairer:
@@ -152,12 +151,13 @@ class _EntryPairer:
         """Return the port that each entry refers to; add a port that its owner does not claim."""
         far_ports = self._claimed_far.copy()
         missing = np.flatnonzero((self._claimed_far == NO_PORT) & (self._near != NO_PORT))
-        answers, shared = self._find_answers(missing), self._find_shared_keys(missing)
-        is_mutual = self._find_mutual(missing)
+        answers, is_mutual = self._find_answers(missing), self._find_mutual(missing)
+        ends = self._read_far_ends(missing)
         port_indexes: dict[int, KeyIndex] = {}
         open_ends: dict[int, _NamedEnd] = {}
-        for entry, may_be_paired in zip(missing.tolist(), is_mutual.tolist(), strict=True):
-            end = self._read_far_end(entry, shared)
+        for entry, end, may_be_paired in zip(
+            missing.tolist(), ends, is_mutual.tolist(), strict=True
+        ):
             if end.peer not in port_indexes:
                 port_indexes[end.peer] = dict(self._numberer.index_of(end.peer))
             port = find_port(port_indexes[end.peer], end.keys)
@@ -177,41 +177,36 @@ class _EntryPairer:
             far_ports[entry] = self._add(entry, end, index) if port is None else port
         return far_ports
 
-    def _read_far_end(self, entry: int, shared: Collection[int]) -> _NamedEnd:
-        """Return the port that an entry names, without the keys that several ports share."""
-        peer = self._entries.peers.item(entry)
-        neighbor, keys = self._read_keys(entry)
-        own = [hash(key) for key in keys if hash((peer, key)) not in shared]
-        medium = MEDIA[self._ports.table.media.item(int(self._near[entry]))]
-        return _NamedEnd(peer, own, far_port(neighbor, medium))
-
-    def _read_keys(self, entry: int) -> tuple[Neighbor, list[PortKey]]:
-        claim, number = self._entries.claims.item(entry), self._entries.numbers.item(entry)
-        neighbor = self._rows.neighbor(claim, number)
-        return neighbor, port_keys(neighbor.port_ids, neighbor.port_name)
-
-    def _find_shared_keys(self, missing: Index) -> frozenset[int]:
-        """Return the keys that are no port's own, each as the hash of its device and itself.
+    def _read_far_ends(self, missing: Index) -> list[_NamedEnd]:
+        """Return the port that each entry names, without the keys that are no port's own.
 
         A MAC that several ports hear, such as the one of the whole switch, is of several ports. A
         name is if it comes with different other keys; else one of the entries may be stale.
         """
+        ends: list[_NamedEnd] = []
         codes, ports, others, names = array("q"), array("i"), array("q"), bytearray()
         for entry in missing.tolist():
-            _, keys = self._read_keys(entry)
-            every = hash(tuple(keys))
-            for key in keys:
-                codes.append(hash((self._entries.peers.item(entry), key)))
-                ports.append(int(self._near[entry]))
-                others.append(every)
-                names.append(key[0] == "name")
+            peer, near = self._entries.peers.item(entry), int(self._near[entry])
+            neighbor = self._rows.neighbor(
+                self._entries.claims.item(entry), self._entries.numbers.item(entry)
+            )
+            keys = port_keys(neighbor.port_ids, neighbor.port_name)
+            hashes = [hash(key) for key in keys]
+            ends.append(_NamedEnd(peer, hashes, far_port_name(neighbor)))
+            codes.extend(hash((peer, key)) for key in hashes)
+            names.extend(key[0] == "name" for key in keys)
+            ports.extend([near] * len(keys))
+            others.extend([hash(tuple(hashes))] * len(keys))
         code, port, other = np.array(codes), np.array(ports), np.array(others)
-        is_name = np.array(names, np.bool_)
         order = np.lexsort((other, port, code))
-        code, port, other, is_name = (column[order] for column in (code, port, other, is_name))
+        code, port, other = code[order], port[order], other[order]
         is_repeated = (code[1:] == code[:-1]) & (port[1:] != port[:-1])
-        is_repeated &= ~is_name[1:] | (other[1:] != other[:-1])
-        return frozenset(code[1:][is_repeated].tolist())
+        is_repeated &= ~np.array(names, np.bool_)[order][1:] | (other[1:] != other[:-1])
+        shared = frozenset(code[1:][is_repeated].tolist())
+        return [
+            end._replace(keys=[key for key in end.keys if hash((end.peer, key)) not in shared])
+            for end in ends
+        ]
 
     def _find_mutual(self, missing: Index) -> Flags:
         """Return which entries are about a device that also has one of them about the hearer."""
@@ -238,7 +233,7 @@ class _EntryPairer:
             return sorted(
                 entries,
                 key=lambda entry: natural_key(
-                    open_ends[entry].port.name if is_far else names[int(self._near[entry])]
+                    open_ends[entry].name if is_far else names[int(self._near[entry])]
                 ),
             )
 
@@ -258,7 +253,10 @@ class _EntryPairer:
 
     def _add(self, entry: int, end: _NamedEnd, index: KeyIndex) -> int:
         port_number = self._num_claimed + len(self._added_ports)
-        self._added_ports.add(int(self._place[self._entries.peers[entry]]), end.port)
+        hearing = MEDIA[self._ports.table.media.item(int(self._near[entry]))]
+        # A cable has one medium.
+        medium = Medium.INFINIBAND if hearing is Medium.INFINIBAND else Medium.ETHERNET
+        self._added_ports.add(int(self._place[end.peer]), Port(end.name, medium=medium))
         index_port(index, port_number, end.keys)
         return port_number
 

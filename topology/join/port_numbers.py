@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar
 
-from topology.model.facts import Medium, Neighbor, Port, Source
+from topology.model.facts import Neighbor, Port, Source
 from topology.model.ids import Id, IdKind
 
 PortKey: TypeAlias = tuple[str, str]
@@ -18,16 +18,10 @@ KeyT = TypeVar("KeyT")
 """A `PortKey`, or its hash."""
 
 
-def far_port(neighbor: Neighbor, hearing: Medium) -> Port:
-    """Return the port that a neighbor entry means, for an owner that does not claim it.
-
-    Args:
-        neighbor: the entry.
-        hearing: the medium of the port that hears it; a cable has one medium.
-    """
-    name = neighbor.port_name or next((identifier.value for identifier in neighbor.port_ids), "")
-    medium = Medium.INFINIBAND if hearing is Medium.INFINIBAND else Medium.ETHERNET
-    return Port(name=name or "unknown", medium=medium)
+def far_port_name(neighbor: Neighbor) -> str:
+    """Return the name of the port that a neighbor entry means."""
+    ids = (identifier.value for identifier in neighbor.port_ids)
+    return neighbor.port_name or next(ids, "") or "unknown"
 
 
 def sort_ports(ports: Sequence[Port]) -> Sequence[Port]:
