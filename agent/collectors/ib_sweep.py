@@ -32,7 +32,8 @@ from topology.model.errors import CollectError, CommandFailed, CutInput, ParseEr
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import natural_key, parse_guid
 from topology.sources.ibnetdiscover.cut_sweep import find_cut
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 
 _NO_HARDWARE: Final = "can't open UMAD port"
 _LOST_ANSWER: Final = "timed out"

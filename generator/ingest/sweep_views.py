@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from topology.model.claims import Claim, SweptClaims, expand_claims
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import Id, IdKind
-from topology.sources.ibnetdiscover.columns import HCA, NO_GUID, ROUTER, SWITCH, Guids
-from topology.sources.ibnetdiscover.lazy_devices import SweptDevices
+from topology.sources.ibnetdiscover.columns import HCA, NO_GUID, ROUTER, SWITCH, Guids, SweptDevices
 
 Cables: TypeAlias = NDArray[np.uint64]
 """One row per cable: GUID and port number of one end, then of the other; the lower end first."""

@@ -41,8 +41,8 @@ def _with_cut(parsed: ParseResult, text: bytes, source: str) -> ParseResult:
 def _choose_counter(parsed: ParseResult) -> CountOneEnded | None:
     if isinstance(parsed.devices, tuple):
         return None
-    from topology.sources.ibnetdiscover.lazy_devices import SweptDevices  # noqa: PLC0415 - with numpy
-    from topology.sources.ibnetdiscover.one_ended_rows import count_one_ended_rows  # noqa: PLC0415
+    from topology.sources.ibnetdiscover.columns import SweptDevices  # noqa: PLC0415 - with numpy
+    from topology.sources.ibnetdiscover.sweep_load import count_one_ended_rows  # noqa: PLC0415
 
     devices = parsed.devices
     if not isinstance(devices, SweptDevices):

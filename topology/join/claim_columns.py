@@ -33,7 +33,7 @@ from topology.model.claims import Claim, Key, Origin, SweptClaims
 from topology.model.fabric_columns import Flags, Index
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import Id, IdKind
-from topology.sources.ibnetdiscover.lazy_devices import SweptDevices
+from topology.sources.ibnetdiscover.columns import SweptDevices
 
 NO_SWEEP = -1
 

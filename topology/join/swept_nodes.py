@@ -36,8 +36,8 @@ from topology.sources.ibnetdiscover.columns import (
     SWITCH,
     Offsets,
     SweepColumns,
+    SweptDevices,
 )
-from topology.sources.ibnetdiscover.lazy_devices import SweptDevices
 from topology.sources.infiniband.node_names import host_name, host_names, switch_name
 
 NO_NODE: Final = -1

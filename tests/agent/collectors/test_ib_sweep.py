@@ -15,7 +15,8 @@ from tests.agent.fakes import Answer, FakeRunner, printed
 from tests.agent.nodes import SWEEP, plant, settings_for
 from topology.model.errors import CommandMissing, CommandTimeout
 from topology.model.facts import Device, DeviceKind
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 
 FABRIC = """
 switchguid=0x2c90000000001(2c90000000001)

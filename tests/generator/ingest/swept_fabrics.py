@@ -17,7 +17,7 @@ from topology.reports.neighbor_report import (
     build_report,
 )
 from topology.reports.sweep_parts import split_sweep
-from topology.sources.ibnetdiscover.parser import render_ibnetdiscover
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
     FabricKind,
     SyntheticSpec,

@@ -23,7 +23,7 @@ from topology.reports.neighbor_report import (
     SweepStanding,
     render_report,
 )
-from topology.sources.ibnetdiscover.parser import render_ibnetdiscover
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 
 
 @pytest.mark.parametrize(

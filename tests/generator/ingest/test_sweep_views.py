@@ -16,7 +16,8 @@ from topology.model.claims import Claim, Origin, SweptClaims
 from topology.model.facts import Device, DeviceKind, Port
 from topology.model.ids import Id, IdKind
 from topology.sources.ibnetdiscover.chunks import NumpyReader
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 
 
 def by_line(devices: Sequence[Device]) -> SweepView:

@@ -11,8 +11,8 @@ from generator.ingest.sweeps import (
 from topology.model.claims import Claim, SweptClaims, expand_claims
 from topology.model.facts import ParseResult
 from topology.reports.sweep_parts import split_sweep
-from topology.sources.ibnetdiscover.lazy_devices import SweptDevices
-from topology.sources.ibnetdiscover.parser import render_ibnetdiscover
+from topology.sources.ibnetdiscover.columns import SweptDevices
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
     FabricKind,
     SyntheticSpec,

@@ -14,7 +14,7 @@ from generator.reconcile.desired import plan_tree_changes
 from tests.packed_reports import packed
 from topology.reports.neighbor_report import NeighborReport, build_report
 from topology.reports.sweep_parts import split_sweep
-from topology.sources.ibnetdiscover.parser import render_ibnetdiscover
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
     FabricKind,
     SyntheticSpec,

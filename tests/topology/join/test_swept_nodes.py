@@ -24,7 +24,8 @@ from topology.model.facts import FindingKind
 from topology.model.ids import IdKind
 from topology.model.lazy_rows import LazyRows, rows_at
 from topology.sources.ibnetdiscover.chunks import NumpyReader
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
     FabricKind,
     SyntheticSpec,

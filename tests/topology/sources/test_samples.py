@@ -8,7 +8,8 @@ import pytest
 from tests.shared_samples import SAMPLES, needs_samples
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import Id, IdKind
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
 
 pytestmark = needs_samples

@@ -13,7 +13,8 @@ from tests.topology.synthetic.fabrics import (
 from topology.model.facts import Device, DeviceKind, Medium, Port, PortState
 from topology.model.ids import Id, IdKind
 from topology.reports.neighbor_report import build_report, extract_device
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
     DamagedFabric,
     FaultSpec,

@@ -34,7 +34,7 @@ from topology.sources.ibnetdiscover.byte_words import (
     starts_with,
 )
 from topology.sources.ibnetdiscover.columns import RATE_CODES, SWITCH, Columns
-from topology.sources.ibnetdiscover.line_parser import RATE
+from topology.sources.ibnetdiscover.parser import RATE
 from topology.sources.infiniband.node_names import RATES_BPS
 
 _EMPTY, _PORT, _HEAD, _ID, _ODD = range(5)

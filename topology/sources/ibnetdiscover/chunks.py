@@ -2,7 +2,7 @@
 
 A chunk that the numpy parser refuses is split again, so that one unusual line slows down only the
 lines around it. The line parser reads the small chunks that are still refused. It merges repeated
-records of a node, so it also reads every chunk with such a record.
+records of a node, so it reads the whole of a dump with such a record.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from topology.sources.ibnetdiscover.columns import (
     ColumnStore,
     DescriptionText,
     SweepColumns,
+    SweptDevices,
     build_columns,
     split_last,
 )
-from topology.sources.ibnetdiscover.lazy_devices import SweptDevices
-from topology.sources.ibnetdiscover.line_parser import LineParser
+from topology.sources.ibnetdiscover.parser import LineParser
 
 CHUNK_BYTES: Final = 2 << 20
 """The arrays of its lines fit into caches, and there are few numpy calls."""
@@ -66,12 +66,9 @@ class NumpyReader:
             for chunk in self.read(dump, 0, len(dump))
         ]
         joiner = _join_chunks(dump, chunks, source)
-        while repeated := joiner.find_repeated():
-            chunks = [
-                chunk._replace(columns=None) if index in repeated else chunk
-                for index, chunk in enumerate(chunks)
-            ]
-            joiner = _join_chunks(dump, chunks, source)
+        if joiner.has_repeated():
+            store = ColumnStore(len(dump))
+            joiner = _join_chunks(dump, [Chunk(0, len(dump), None)], source)
         sweep = joiner.finish(store)
         joiner.reader.close(is_empty=not len(sweep))
         return ParseResult(SweptDevices(sweep), tuple(joiner.reader.errors))
@@ -141,19 +138,15 @@ class _ChunkJoiner:
         text = self.dump[chunk.start : chunk.stop].decode("utf-8", "replace")
         self.reader.read(text, 1 + self.dump.count(b"\n", 0, chunk.start))
 
-    def find_repeated(self) -> set[int]:
-        """Return the chunks with a node that appears more than once."""
+    def has_repeated(self) -> bool:
+        """Return whether a node appears more than once."""
         line_columns, _ = build_columns(self.reader.records.values(), DescriptionText(self.dump))
         parts = [line_columns, *self.parts.values()]
-        owners = np.repeat([-1, *self.parts], [len(part.guids) for part in parts])
-        keys = np.empty(len(owners), [("guid", np.uint64), ("letter", np.uint8)])
+        keys = np.empty(sum(len(part.guids) for part in parts), [("guid", "u8"), ("letter", "u1")])
         for name, column in (("guid", "guids"), ("letter", "letters")):
             keys[name] = np.concatenate([getattr(part, column) for part in parts])
         guids = np.sort(keys["guid"], kind="stable")  # often in order, and then much faster
-        if (guids[1:] > guids[:-1]).all():
-            return set()
-        _, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        return set(owners[counts[places] > 1].tolist()) - {-1}
+        return not (guids[1:] > guids[:-1]).all() and len(np.unique(keys)) < len(keys)
 
     def finish(self, store: ColumnStore) -> SweepColumns:
         """Return the whole sweep."""

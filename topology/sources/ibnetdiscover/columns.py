@@ -2,23 +2,28 @@
 
 A sweep of 65,536 HCAs has 400,000 port lines. As arrays they take 15 MB and are ready for the
 join. As devices with ports and neighbors they are millions of objects, and building them takes
-longer than all work on them. So `lazy_devices` builds objects only on demand.
+longer than all work on them. So `SweptDevices` builds objects only on demand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from mmap import mmap
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.sources.ibnetdiscover.devices import Key, PortLine, Record
+from topology.model.facts import Device
+from topology.model.ids import Id, IdKind
+from topology.model.lazy_rows import LazyTuple
+from topology.sources.ibnetdiscover.devices import DeviceBuilder, Key, PortLine, Record
 from topology.sources.infiniband.node_names import (
     AGGREGATION_DEVID,
     RATES_BPS,
+    host_names,
+    switch_name,
 )
 
 Index: TypeAlias = NDArray[np.intp]
@@ -62,6 +67,7 @@ class Columns(NamedTuple):
     """Rate codes."""
 
 
+_HOSTS: Final = tuple(b"Hh")
 _SIDES: Final[tuple[Literal["left", "right"], ...]] = ("left", "right")
 NUM_NODE_COLUMNS: Final = Columns._fields.index("numbers")
 """Number of columns of nodes; the columns of port lines follow."""
@@ -212,6 +218,68 @@ class _GuidTexts(dict[int, str | None]):
     def __missing__(self, guid: int) -> str | None:
         text = self[guid] = f"{guid:016x}" if guid != NO_GUID else None
         return text
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SweptDevices(LazyTuple[Device]):
+    """The devices of a sweep, sorted by GUID; each read builds them, and none is stored."""
+
+    sweep: SweepColumns
+    _builders: list[DeviceBuilder] = field(default_factory=list, repr=False)
+    """One builder after the first read, empty before."""
+
+    @property
+    def _builder(self) -> DeviceBuilder:
+        if not self._builders:
+            guids = self.sweep.columns.guids[self.sweep.aggregation()].tolist()
+            aggregation = {f"{guid:016x}" for guid in guids}
+            self._builders.append(DeviceBuilder(self.sweep, aggregation))
+        return self._builders[0]
+
+    def _all(self) -> tuple[Device, ...]:
+        return tuple(self)
+
+    def names(self) -> list[str]:
+        """Return the name of each device."""
+        is_host = np.isin(self.sweep.columns.letters, _HOSTS)
+        texts = self.sweep.descriptions()
+        host_labels = zip(texts, host_names(texts), is_host.tolist(), strict=True)
+        return [host if is_ca else switch_name(text) for text, (host, _), is_ca in host_labels]
+
+    def ids_at(self, index: int) -> tuple[Id, ...]:
+        """Return the ids of one device, without building it."""
+        columns = self.sweep.columns
+        kind = IdKind.NODE_GUID if chr(columns.letters[index]).isupper() else IdKind.PORT_GUID
+        ids = (Id(kind, f"{columns.guids.item(index):016x}"),)
+        image = columns.images.item(index)
+        return ids if image == NO_GUID else (*ids, Id(IdKind.SYSTEM_IMAGE_GUID, f"{image:016x}"))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with another sweep by its columns, with any other sequence like a tuple."""
+        if isinstance(other, SweptDevices):
+            return self is other or self.sweep.has_same_rows(other.sweep)
+        return LazyTuple.__eq__(self, other)
+
+    __hash__ = LazyTuple.__hash__
+
+    def __len__(self) -> int:
+        """Return the number of devices, without building them."""
+        return len(self.sweep)
+
+    @overload
+    def __getitem__(self, at: int) -> Device: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Device, ...]: ...
+    def __getitem__(self, at: int | slice) -> Device | tuple[Device, ...]:
+        """Return one device, or the devices of a slice."""
+        places = range(len(self))[at]
+        if isinstance(places, range):
+            return tuple(self._builder.build(self.sweep.records(places)))
+        return next(self._builder.build(self.sweep.records((places,))))
+
+    def __iter__(self) -> Iterator[Device]:
+        """Yield all devices, built in batches."""
+        return self._builder.build(self.sweep.records())
 
 
 def build_columns(

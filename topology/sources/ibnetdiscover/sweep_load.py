@@ -14,12 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topology.model.errors import ReportError
-from topology.sources.ibnetdiscover.columns import Index, SweepColumns
+from topology.sources.ibnetdiscover.columns import NO_GUID, Guids, Index, SweepColumns
+from topology.sources.ibnetdiscover.cut_sweep import OneEndedCables
 
 MAX_CABLES: Final = 512
 """Of one device: InfiniBand numbers the ports of a switch from 1 to 254."""
 _PORT_NUMBERS: Final = 1024
 _Numbers: TypeAlias = NDArray[Any]
+_PORT_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
+_NEAR_FACTOR: Final = np.uint64(0xC2B2AE3D27D4EB4F)
+_SHIFT: Final = np.uint64(29)
+_LOWER_CASE: Final = 0x20
+_Hashes = NDArray[np.uint64]
 
 
 class SweepLoad(NamedTuple):
@@ -127,3 +133,65 @@ def _find(ordered: _Numbers, wanted: _Numbers) -> Index:
     places = np.searchsorted(ordered, wanted)
     places[places == len(ordered)] = 0
     return np.where(ordered[places] == wanted, places, -1)
+
+
+def count_one_ended_rows(sweep: SweepColumns, last_guid: str) -> OneEndedCables:
+    """Return how many cables have only one record; as `count_one_ended_cables` does.
+
+    A whole sweep is recognized by one sum over all lines, which is the same if every line is read
+    from its other end. Cost: O(port lines), 50 ns each; 0.5 µs each if the sums differ.
+
+    Args:
+        sweep: the sweep.
+        last_guid: GUID of the last node in the text.
+    """
+    columns = sweep.columns
+    rows = np.flatnonzero(columns.peer_letters != NO_GUID)
+    owners = sweep.row_nodes()[rows]
+    near = _hash_ends(columns.guids[owners], columns.numbers[rows], columns.letters[owners])
+    far = _hash_ends(columns.peers[rows], columns.far_numbers[rows], columns.peer_letters[rows])
+    forward, backward = _hash_pairs(near, far), _hash_pairs(far, near)
+    last = np.uint64(int(last_guid or "0", 16))
+    is_last = columns.guids[owners] == last
+    has_other_rate = _has_other_rate(
+        forward, backward, rates=columns.rates[rows], is_chosen=is_last
+    )
+    if np.bitwise_xor.reduce(forward) == np.bitwise_xor.reduce(backward):
+        return OneEndedCables(len(rows), 0, 0, has_other_rate=has_other_rate)
+    is_single = ~np.isin(backward, forward)
+    is_known = np.isin(columns.peers[rows], columns.guids)
+    return OneEndedCables(
+        len(rows),
+        int((is_single & ~is_known).sum()),
+        int((is_single & is_known & (columns.peers[rows] == last)).sum()),
+        has_other_rate=has_other_rate,
+    )
+
+
+def _hash_ends(guids: Guids, numbers: NDArray[np.uint16], letters: NDArray[np.uint8]) -> _Hashes:
+    """Return a number per port; a node that is known by a port GUID has one port."""
+    is_port_guid = (letters & _LOWER_CASE) != 0
+    ports = np.where(is_port_guid, 0, numbers).astype(np.uint64)
+    mixed: _Hashes = (guids ^ (guids >> _SHIFT)) * _PORT_FACTOR + ports
+    return mixed
+
+
+def _hash_pairs(near: _Hashes, far: _Hashes) -> _Hashes:
+    mixed = near * _NEAR_FACTOR ^ far
+    mixed = (mixed ^ (mixed >> _SHIFT)) * _PORT_FACTOR
+    return mixed ^ (mixed >> _SHIFT)
+
+
+def _has_other_rate(
+    forward: _Hashes,
+    backward: _Hashes,
+    *,
+    rates: NDArray[np.uint8],
+    is_chosen: NDArray[np.bool_],
+) -> bool:
+    """Return whether a chosen line has another rate than the same cable at its other end."""
+    chosen = np.flatnonzero(is_chosen)
+    others = np.flatnonzero(np.isin(forward, backward[chosen]))
+    rate_of = dict(zip(forward[others].tolist(), rates[others].tolist(), strict=True))
+    pairs = zip(backward[chosen].tolist(), rates[chosen].tolist(), strict=True)
+    return any(rate_of.get(pair, rate) != rate for pair, rate in pairs)

@@ -27,11 +27,11 @@ from topology.sources.ibnetdiscover.columns import (
     DescriptionText,
     Offsets,
     SweepColumns,
+    SweptDevices,
     build_columns,
 )
 from topology.sources.ibnetdiscover.devices import Key, Record
-from topology.sources.ibnetdiscover.lazy_devices import SweptDevices
-from topology.sources.ibnetdiscover.line_parser import LineParser, add_row
+from topology.sources.ibnetdiscover.parser import LineParser, add_row
 from topology.sources.ibnetdiscover.sweep_load import MAX_LOAD, SweepLoad, count_unconfirmed
 
 _SHORTEST_ROW_BYTES: Final = 46

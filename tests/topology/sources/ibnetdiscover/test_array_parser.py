@@ -13,8 +13,9 @@ from topology.model.facts import ParseResult
 from topology.sources.ibnetdiscover.array_parser import parse_chunk
 from topology.sources.ibnetdiscover.byte_words import NonCanonicalInput
 from topology.sources.ibnetdiscover.chunks import NumpyReader
-from topology.sources.ibnetdiscover.lazy_devices import SweptDevices
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
+from topology.sources.ibnetdiscover.columns import SweptDevices
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
     FabricKind,
     SyntheticSpec,

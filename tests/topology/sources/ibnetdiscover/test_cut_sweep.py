@@ -15,10 +15,11 @@ from tests.shared_samples import SAMPLES
 from topology.model.errors import CutInput
 from topology.model.facts import Device
 from topology.sources.ibnetdiscover.chunks import NumpyReader
+from topology.sources.ibnetdiscover.columns import SweptDevices
 from topology.sources.ibnetdiscover.cut_sweep import find_cut
-from topology.sources.ibnetdiscover.lazy_devices import SweptDevices
-from topology.sources.ibnetdiscover.one_ended_rows import count_one_ended_rows
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
+from topology.sources.ibnetdiscover.sweep_load import count_one_ended_rows
 from topology.synthetic import (
     FabricKind,
     SyntheticSpec,

@@ -9,10 +9,8 @@ from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import FIXTURES, cases
 from topology.model.facts import DeviceKind, Medium, PortState
 from topology.model.ids import Id, IdKind
-from topology.sources.ibnetdiscover.parser import (
-    parse_ibnetdiscover,
-    render_ibnetdiscover,
-)
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 
 LEAF = "00a0000000000001"
 HCA = "00b0000000000010"

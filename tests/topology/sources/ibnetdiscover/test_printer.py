@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from topology.model.errors import InvariantError
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.sources.infiniband.node_names import RATES_BPS
 
 LEAF = "00a0000000000001"

@@ -11,7 +11,8 @@ from topology.model.errors import ReportError
 from topology.model.facts import ParseResult
 from topology.reports.sweep_parts import split_records
 from topology.sources.ibnetdiscover.chunks import NumpyReader
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.sources.ibnetdiscover.sweep_load import (
     MAX_CABLES,
     MAX_LOAD,

@@ -20,7 +20,8 @@ from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin
 from topology.model.facts import Device, DeviceKind, Medium, ParseResult
 from topology.model.tree import host_partitions, render_tree
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.sources.infiniband.ibdiagnet_db import parse_ibdiagnet_db
 from topology.sources.infiniband.ibdiagnet_net_dump import parse_ibdiagnet_net_dump
 from topology.sources.infiniband.subnet_lst import parse_subnet_lst

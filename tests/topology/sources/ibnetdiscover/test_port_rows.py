@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from topology.model.facts import DeviceKind, Medium, PortState
 from topology.model.ids import Id, IdKind
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 
 LEAF = "00a0000000000001"
 PORT = "00b0000000000011"
