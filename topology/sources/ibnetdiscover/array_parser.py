@@ -339,7 +339,7 @@ class _ChunkParser:
     def _read_tails(self, ends: Index, starts: Index) -> tuple[Index, NDArray[np.uint8]]:
         """Read `" lid 7 4xNDR` from the end; return the ends of descriptions, and rate codes."""
         window = self._window
-        rates, size = last_tokens(window.words(ends - WORD), usual=len("4xNDR"))
+        rates, size = last_tokens(window.words(ends - WORD))
         blanks = ends - size - 1
         lids, num_digits = last_tokens(window.words(blanks - WORD))
         stops = blanks - num_digits - len('" lid ')

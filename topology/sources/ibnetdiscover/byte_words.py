@@ -105,9 +105,6 @@ class Window:
         masked_pairs = self._pairs[offsets].view("<u8")
         digits = _digits(masked_pairs)
         odd = _mark_non_hex(masked_pairs, digits)
-        equal = _equal_runs(digits, odd) if len(offsets) else None
-        if equal is not None:
-            return equal
         halves, size = _runs(digits, odd)
         high, low = size[0::2], size[1::2]
         low[high < WORD] = 0
@@ -225,41 +222,12 @@ def _runs(digits: Words, odd: Words) -> tuple[Words, Index]:
     return packed >> (np.uint64(32) - _NIBBLES[num_digits]), num_digits
 
 
-def _equal_runs(digits: Words, odd: Words) -> tuple[Words, Index] | None:
-    """Return the result of `hex_runs` if all runs have equal length, at least eight; else None.
-
-    GUIDs of one vendor start with equally many zeros, which the tool omits, and a fabric has GUIDs
-    of few vendors.
-
-    Args:
-        digits: values of characters, two words for each run.
-        odd: words with a byte of 0 for each character that is a digit.
-    """
-    size = next((count for count, is_odd in enumerate(odd[:2].tobytes()) if is_odd), GUID_DIGITS)
-    if size < WORD:
-        return None
-    keep, low = _KEEP[size - WORD], odd[1::2]
-    if np.bitwise_or.reduce(odd[0::2]) or np.bitwise_or.reduce(low & keep):
-        return None
-    if size < GUID_DIGITS and not byte_at(low, size - WORD).min():
-        return None
-    digits[1::2] &= keep
-    return _joined(_pack(digits)) >> _NIBBLES[GUID_DIGITS - size], np.full(len(low), size)
-
-
-def last_tokens(words: Words, usual: int = 0) -> tuple[Words, Index]:
+def last_tokens(words: Words) -> tuple[Words, Index]:
     """Return the text after the last blank of each word, and its length.
-
-    Args:
-        words: characters.
-        usual: a length to try first. If every word has a blank directly before so many characters,
-            they are returned, although they may contain another blank.
 
     Raises:
         NonCanonicalInput: a word has no blank, or no text after it.
     """
-    if usual and (byte_at(words, WORD - usual - 1) == ord(" ")).all():
-        return drop_first(words, WORD - usual), np.full(len(words), usual)
     size = after_last(words, " ")
     require_all((size > 0) & (size < WORD))
     return words >> ((WORD - size) << 3).astype(np.uint64), size
