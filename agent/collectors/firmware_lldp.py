@@ -16,7 +16,7 @@ from agent.settings import AgentSettings
 from topology.model.errors import list_some, show
 from topology.model.facts import Device, Medium, Port
 from topology.model.ids import Id, IdKind, natural_key
-from topology.sources.host.private_flags import parse_firmware_lldp
+from topology.sources.host.linux_nics import parse_firmware_lldp
 
 _NET = "class/net"
 _DRIVERS: Final = frozenset({"i40e", "ice"})

@@ -26,7 +26,7 @@ from agent.settings import AgentSettings
 from topology.model.errors import CollectError
 from topology.model.facts import Device, GpuDistance, Medium, Port, PortState
 from topology.model.ids import Id, IdKind, natural_key, parse_mac
-from topology.sources.host.bonding import parse_permanent_macs
+from topology.sources.host.linux_nics import parse_permanent_macs
 
 MAX_PORTS: Final = 512
 """The most ports of a report; more come from patterns that are too wide, not from cables."""

@@ -47,9 +47,8 @@ from topology.model.tree import parse_tree, render_tree
 from topology.reports.fabric_status import parse_fabric, render_fabric
 from topology.reports.neighbor_report import build_report, parse_report, render_report
 from topology.sources.cabling.formats import parse_cabling
-from topology.sources.host.bonding import parse_permanent_macs
+from topology.sources.host.linux_nics import parse_firmware_lldp, parse_permanent_macs
 from topology.sources.host.nvidia_smi import build_clique_port, derive_clique, parse_gpu_fabrics
-from topology.sources.host.private_flags import parse_firmware_lldp
 from topology.sources.ibnetdiscover.chunks import NumpyReader
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
 from topology.sources.infiniband.ibdiagnet_db import parse_ibdiagnet_db

@@ -7,10 +7,7 @@
     dispute_evidence    what shows which device has an id that several claim
     dispute_findings    findings about ids that two devices claim
     device_resolution   joins claims with common strong ids or names to devices
-    device_evidence     the words in descriptions, and what contradicts that two are of one device
-    device_kinds        decides host or switch if the source does not, and names hosts after nodes
-    device_names        unique display names, and the order of devices
-    device_ids          the sorted ids of a device, read from its claims
+    device_kinds        decides host or switch if the source does not; unique names and their order
     id_owners           strong id to node, for the next generation
 
 It imports `topology.model`.

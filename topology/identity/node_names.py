@@ -19,11 +19,10 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from topology.identity.claim_facts import ClaimTable
-from topology.model.claims import Claim, ListedClaim, Origin
+from topology.model.claims import Claim, Origin
 from topology.model.errors import list_some, show
 from topology.model.facts import Finding, FindingKind, Severity
 from topology.model.ids import DEFAULT_HOST_NAMES, Id, IdKind, first_label, full_name
-from topology.model.packed_ids import PackedIds
 
 NAME_SUBTYPES: Final = frozenset({"local", "ifname", "ifalias"})
 """The subtypes of a chassis id that is a text, often the name of the device."""
@@ -210,13 +209,11 @@ def read_node_names(table: ClaimTable, texts: Iterable[str] = ()) -> NodeNames:
 
 
 def _listed_ids(claim: Claim) -> Sequence[Id]:
-    return list_weak_ids(claim.packed_ids if isinstance(claim, ListedClaim) else claim.ids)
+    return list_weak_ids(claim.ids)
 
 
 def list_weak_ids(ids: Sequence[Id]) -> Sequence[Id]:
     """Return the ids in an entry of the inventory that join no device by themselves."""
-    if isinstance(ids, PackedIds):
-        return ()
     return [found for found in ids if _is_name(found) or found.kind is IdKind.SYSTEM_IMAGE_GUID]
 
 

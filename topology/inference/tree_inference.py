@@ -10,9 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from topology.findings.link_findings import find_one_sided_links, find_slow_links
 from topology.findings.lost_switches import find_lost_switches
-from topology.findings.one_sided_links import find_one_sided_links
-from topology.findings.slow_links import find_slow_links
 from topology.findings.swapped_cables import find_asymmetries
 from topology.findings.tier_findings import find_tier_problems
 from topology.findings.tree_findings import explain_tie, find_tree_problems, format_names

@@ -11,8 +11,7 @@
     port_ends            what is at the other end of a port
     port_numbers         which claims describe the same port, and the keys of a port
     numbered_ports       numbers the ports of all devices, as arrays where no port shares a key
-    link_pairs           finds both ports of each neighbor entry
-    neighbor_links       neighbor entries to links, as arrays
+    link_pairs           finds both ports of each neighbor entry, and pairs entries to links
     port_table           the ports of a fabric as arrays
 
 It imports `topology.model`, `topology.identity`, packed reports of `topology.reports`, and the

@@ -7,7 +7,7 @@ the port lines of each sweep. A claim has a span of rows.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -22,7 +22,6 @@ from topology.identity.claim_facts import (
     HashRows,
     read_facts,
 )
-from topology.identity.device_ids import ClaimedIds
 from topology.identity.device_resolution import Entity
 from topology.identity.disputed_ids import neighbor_keys
 from topology.identity.heard_descriptions import HeardDescriptions
@@ -33,7 +32,28 @@ from topology.model.claims import Claim, Key, Origin, SweptClaims
 from topology.model.fabric_columns import Flags, Index
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import Id, IdKind
+from topology.model.lazy_rows import LazyTuple
 from topology.sources.ibnetdiscover.columns import SweptDevices
+
+
+class ClaimedIds(LazyTuple[Id]):
+    """The sorted ids of a device, read from its claims on every access."""
+
+    __slots__ = ("_claims", "_more_ids")
+
+    def __init__(self, claims: Sequence[Claim], more_ids: Collection[Id]) -> None:
+        """Store the sources of the ids.
+
+        Args:
+            claims: the claims about the device.
+            more_ids: ids that something else reports for the device.
+        """
+        self._claims = tuple(claims)
+        self._more_ids = frozenset(more_ids)
+
+    def _all(self) -> tuple[Id, ...]:
+        return tuple(sorted(self._more_ids.union(*(claim.ids for claim in self._claims))))
+
 
 NO_SWEEP = -1
 

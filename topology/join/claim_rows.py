@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topology.identity.device_kinds import BY_MAC, BY_NAME, FORWARDS, STATION, UNKNOWN_STYLE
-from topology.join.neighbor_links import Numbers
 from topology.join.port_numbers import port_keys, select_best_source, sort_ports
 from topology.join.port_table import PortTable, PortTableBuilder
 from topology.model.claims import strong_key
-from topology.model.fabric_columns import Codes, Flags, Index
+from topology.model.fabric_columns import Codes, Flags, Index, Numbers
 from topology.model.facts import Capability, Device, Neighbor, Port
 from topology.model.ids import IdKind
 

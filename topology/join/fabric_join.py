@@ -8,8 +8,13 @@ from typing import Final
 
 import numpy as np
 
-from topology.identity.device_kinds import PeerColumns, resolve_kinds, resolve_nodes
-from topology.identity.device_names import display_names, sort_names
+from topology.identity.device_kinds import (
+    PeerColumns,
+    display_names,
+    resolve_kinds,
+    resolve_nodes,
+    sort_names,
+)
 from topology.identity.device_resolution import Entity, resolve_claims
 from topology.identity.heard_descriptions import limit_claims
 from topology.identity.node_names import read_node_names

@@ -16,10 +16,10 @@ import numpy as np
 from topology.identity.device_resolution import AMBIGUOUS
 from topology.join.claim_columns import NO_SWEEP, ClaimColumns
 from topology.join.claim_rows import Hashes, PortRows, expand_spans, neighbor_entries
-from topology.join.neighbor_links import NO_PORT, Numbers
+from topology.join.port_numbers import NO_PORT
 from topology.join.port_table import PortTable, join_tables
 from topology.join.swept_nodes import NO_NODE, SweptNodes
-from topology.model.fabric_columns import Codes, Flags, Index
+from topology.model.fabric_columns import Codes, Flags, Index, Numbers
 from topology.model.facts import Neighbor
 
 _SPREAD: Final = 0x1E3779B97F4A7C15

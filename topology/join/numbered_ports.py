@@ -23,10 +23,9 @@ from topology.join.fabric_rows import (
     mix_keys,
     pair_rows,
 )
-from topology.join.neighbor_links import NO_PORT, Numbers
-from topology.join.port_numbers import SEVERAL_PORTS, find_port, index_port
+from topology.join.port_numbers import NO_PORT, SEVERAL_PORTS, find_port, index_port
 from topology.join.port_table import PortTable
-from topology.model.fabric_columns import STATE_CODES, UNKNOWN_RATE, Flags, Index
+from topology.model.fabric_columns import STATE_CODES, UNKNOWN_RATE, Flags, Index, Numbers
 from topology.model.facts import PortState
 
 KeyIndex: TypeAlias = dict[int, int]

@@ -13,6 +13,7 @@ from topology.model.facts import Neighbor, Port, Source
 from topology.model.ids import Id, IdKind
 
 PortKey: TypeAlias = tuple[str, str]
+NO_PORT: Final = -1
 SEVERAL_PORTS: Final = -1
 KeyT = TypeVar("KeyT")
 """A `PortKey`, or its hash."""

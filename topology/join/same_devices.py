@@ -1,7 +1,8 @@
 """Join the descriptions that are of one device although no strong id connects them.
 
 A device is described by its own claims, and by neighbors that hear it; each source uses its own
-words. Descriptions are joined by three kinds of evidence:
+words: a file name, a system name with or without a domain, a chassis id of any subtype, a
+management address. Descriptions are joined by three kinds of evidence:
 
 1. Ports: both are at the other end of the same port, which has one cable. A claim without strong
    ids is joined by its ports alone; descriptions with a common word need one such port. If their
@@ -23,20 +24,15 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Final
 
-from topology.identity.device_evidence import (
-    are_different,
-    has_contradiction,
-    is_swept,
-    words_of_ids,
-)
 from topology.identity.device_resolution import AMBIGUOUS, Entity
-from topology.identity.node_names import NameKey
+from topology.identity.node_names import NAME_SUBTYPES, NameKey, NodeNames
 from topology.join.fabric_rows import FabricRows
 from topology.join.neighbor_resolution import NeighborEntries, NeighborResolver
 from topology.join.port_chassis_ids import find_ids_per_port
 from topology.join.port_ends import MAX_DESCRIPTIONS, FarPort, PortEnds, count_shared_ends
-from topology.model.claims import duplicate_name_finding, strong_key, unclear_switch_finding
+from topology.model.claims import Origin, duplicate_name_finding, strong_key, unclear_switch_finding
 from topology.model.facts import DeviceKind
+from topology.model.ids import Id, IdKind, first_label, full_name
 
 _MAX_ROUNDS: Final = 12
 """A round joins descriptions; the next compares ports whose devices are joined now. A tier of
@@ -309,3 +305,55 @@ def _merge(
     resolver.identities.entities = [entities[index] for index in kept]
     resolver.num_claimed = num_claimed
     return entries.renumber(numbers)
+
+
+def words_of_ids(ids: Iterable[Id], names: NodeNames) -> Iterator[NameKey]:
+    """Yield the words in ids that do not join devices by themselves."""
+    for identifier in ids:
+        is_address = identifier.kind is IdKind.IP or identifier.subtype == "ip"
+        is_name = identifier.kind is IdKind.HOSTNAME or identifier.subtype in NAME_SUBTYPES
+        if is_address or is_name:
+            yield names.key(identifier.value)
+
+
+def is_swept(entity: Entity) -> bool:
+    """Return whether only sweeps describe the device; its GUIDs identify it."""
+    return bool(entity.claims) and all(claim.origin is Origin.SWEEP for claim in entity.claims)
+
+
+def are_different(first: Entity, second: Entity) -> bool:
+    """Return whether two descriptions are of different devices, whatever hears them."""
+    nodes = {first.node, second.node} - {None}
+    kinds = {first.kind, second.kind} - {DeviceKind.UNKNOWN}
+    return len(nodes) > 1 or len(kinds) > 1 or _have_other_domains(first.names, second.names)
+
+
+def _have_other_domains(names: Iterable[str], others: Iterable[str]) -> bool:
+    """Return whether two devices have the same first label in different domains."""
+    full, other_full = ({full_name(name) for name in row if "." in name} for row in (names, others))
+    labels = {first_label(name) for name in full} & {first_label(name) for name in other_full}
+    return any(
+        {name for name in full if first_label(name) == label}.isdisjoint(other_full)
+        for label in labels
+    )
+
+
+def has_contradiction(first: Entity, second: Entity) -> bool:
+    """Return whether two descriptions differ where those of one device rarely do.
+
+    A device has one set of node GUIDs, and sends one chassis id of subtype MAC. It has more MACs
+    than a source lists. Two sources of one origin are about two devices.
+    """
+    if first.origins & second.origins:
+        return True
+    first_ids, second_ids = _single_ids(first.ids), _single_ids(second.ids)
+    kinds_of_both = {kind for kind, _ in first_ids} & {kind for kind, _ in second_ids}
+    return bool(kinds_of_both - {kind for kind, _ in first_ids & second_ids})
+
+
+def _single_ids(ids: Iterable[Id]) -> set[tuple[IdKind, str]]:
+    return {
+        (kind, value)
+        for kind, value, subtype in ids
+        if kind is IdKind.NODE_GUID or (kind is IdKind.CHASSIS_ID and subtype == "mac")
+    }

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topology.identity.claim_facts import ClaimFacts
-from topology.join.neighbor_links import Numbers
 from topology.join.port_table import PortTable
 from topology.model.claims import SweptClaim
 from topology.model.errors import show
@@ -24,6 +23,7 @@ from topology.model.fabric_columns import (
     STATE_CODES,
     Flags,
     Index,
+    Numbers,
     rate_column,
 )
 from topology.model.facts import DeviceKind, Medium, PortState

@@ -7,7 +7,6 @@
     fabric          Fabric: all devices, ports and links as rows
     fabric_columns  the same fabric as arrays
     lazy_rows       sequences that build their rows on demand
-    packed_ids      the ids of a listed node as texts
     pair_counts     how often two numbers form a pair, as arrays
     surplus_rows     which rows of a bounded table make room: of the owner that has the most
     tree            TopologyTree and Domain: build, render, parse and compare

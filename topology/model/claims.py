@@ -111,11 +111,6 @@ class ListedClaim(LazyClaim):
         """The ids of the node."""
         return tuple(self._ids)
 
-    @property
-    def packed_ids(self) -> Sequence[Id]:
-        """The ids as they were given."""
-        return self._ids
-
 
 class SweptClaim(LazyClaim):
     """One device of a sweep."""

@@ -5,7 +5,6 @@
     default_policy  the plane of a port that no policy matches
     cables          the links that a plane may contain, as edges
     port_planes     the plane and reason of each host port, as an array
-    port_set        a set of ports as an array of flags
 
 It imports `topology.model`.
 """

@@ -8,7 +8,8 @@ is below every network, so its links are in no plane.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,7 +43,48 @@ from topology.planes.policy import (
     match_policies,
 )
 from topology.planes.port_planes import PortPlanes
-from topology.planes.port_set import PortSet
+
+
+class PortSet(AbstractSet[int]):
+    """Port numbers, ascending. Compares like any set."""
+
+    __slots__ = ("_num", "is_member")
+
+    def __init__(self, is_member: Flags) -> None:
+        """Store the flags.
+
+        Args:
+            is_member: one flag per port of the fabric; the caller must not change it afterwards.
+        """
+        self.is_member = is_member
+        """One flag per port of the fabric: whether it is in the set."""
+        self._num = int(np.count_nonzero(is_member))
+
+    @classmethod
+    def _from_iterable(cls, ports: Iterable[int]) -> frozenset[int]:  # type: ignore[override]
+        """Return the result of a set operator."""
+        return frozenset(ports)
+
+    def __contains__(self, port: object) -> bool:
+        """Return whether a port is in the set."""
+        if not isinstance(port, int | np.integer):
+            return False
+        number = int(port)
+        return 0 <= number < len(self.is_member) and bool(self.is_member[number])
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the ports, ascending."""
+        return iter(self.numbers.tolist())
+
+    def __len__(self) -> int:
+        """Return the number of ports."""
+        return self._num
+
+    @property
+    def numbers(self) -> Index:
+        """The ports as an array, ascending. Cost: O(ports of the fabric)."""
+        return np.flatnonzero(self.is_member)
+
 
 _USUAL = (COMPUTE, STORAGE, MANAGEMENT)
 

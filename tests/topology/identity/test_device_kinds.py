@@ -13,10 +13,10 @@ from topology.identity.device_kinds import (
     STATION,
     UNKNOWN_STYLE,
     PeerColumns,
+    display_names,
     resolve_kinds,
     resolve_nodes,
 )
-from topology.identity.device_names import display_names
 from topology.identity.device_resolution import Entity
 from topology.identity.node_names import NodeNames
 from topology.model.claims import Claim, Origin

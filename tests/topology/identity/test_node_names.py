@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from tests.effort import examples
 from topology.identity.node_names import NameKey, NodeNames, build_node_names, list_weak_ids
 from topology.model.ids import Id, IdKind
-from topology.model.packed_ids import PackedIds
 
 
 def names_of(listed: Mapping[str, Sequence[str]], others: Sequence[str] = ()) -> NodeNames:
@@ -141,4 +140,3 @@ def test_renaming_all_nodes_changes_no_match(
 def test_it_lists_the_ids_that_join_no_device_by_themselves() -> None:
     ids = (Id(IdKind.HOSTNAME, "h"), Id(IdKind.MAC, "02:00:00:00:00:01"))
     assert list_weak_ids(ids) == [ids[0]]
-    assert list_weak_ids(PackedIds("n")) == ()

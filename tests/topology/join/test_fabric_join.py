@@ -16,7 +16,7 @@ from tests.topology.cables import (
     star,
     tiers_of,
 )
-from topology.findings.one_sided_links import find_one_sided_links
+from topology.findings.link_findings import find_one_sided_links
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin
 from topology.model.fabric import Fabric

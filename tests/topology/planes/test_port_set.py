@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.planes.port_set import PortSet
+from topology.planes.plane import PortSet
 
 flags = st.lists(st.booleans(), max_size=40)
 

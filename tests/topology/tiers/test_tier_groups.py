@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topology.planes.cables import Edge, EdgeRows
-from topology.planes.plane import Plane
-from topology.planes.port_set import PortSet
+from topology.planes.plane import Plane, PortSet
 from topology.tiers.ranks import rank_switches
 from topology.tiers.switch_overlap import Side, join_switches
 from topology.tiers.tier_groups import TierGroups, group_switches

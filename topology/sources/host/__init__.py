@@ -1,7 +1,6 @@
 """Files and commands of a node that say how it is attached.
 
-- bonding: permanent MAC addresses of the slaves of a bond
-- private_flags: whether a network card consumes LLDP frames in its firmware
+- linux_nics: permanent MACs of the slaves of a bond; whether firmware consumes LLDP frames
 - nvidia_smi: the NVLink domain of the GPUs
 
 Imports `topology.model` only.

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topology.model.ids import parse_mac
-from topology.sources.host.bonding import parse_permanent_macs
+from topology.sources.host.linux_nics import parse_permanent_macs
 
 BOND = """Ethernet Channel Bonding Driver: v5.15.0-91-generic
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.sources.host.private_flags import parse_firmware_lldp
+from topology.sources.host.linux_nics import parse_firmware_lldp
 
 
 def listed(*flags: str) -> str:

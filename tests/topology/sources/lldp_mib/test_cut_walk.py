@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from topology.model.facts import Device, Medium
-from topology.sources.lldp_mib.cut_walk import find_cut_walk
 from topology.sources.lldp_mib.tables import IF_ENTRY, IFX_ENTRY, LLDP, LLDP_V2, Oid, WalkRow
-from topology.sources.lldp_mib.walk import parse_walk
+from topology.sources.lldp_mib.walk import find_cut_walk, parse_walk
 
 NUM_PORTS = 4
 LOCAL, REMOTE = (3, 7, 1), (4, 1, 1)
