@@ -47,17 +47,10 @@ def simulate(out: Path, *words: object) -> dict[str, bytes]:
     return files_of(out)
 
 
-@pytest.fixture(scope="module", params=list(FabricKind))
-def kind(request: pytest.FixtureRequest) -> FabricKind:
-    return FabricKind(request.param)
-
-
 @pytest.mark.parametrize("medium", [Medium.INFINIBAND, Medium.ETHERNET])
-def test_it_writes_every_form_of_a_damaged_fabric(
-    tmp_path: Path, kind: FabricKind, medium: Medium
-) -> None:
+def test_it_writes_every_form_of_a_damaged_fabric(tmp_path: Path, medium: Medium) -> None:
     out = tmp_path / "fabric"
-    options = ("--kind", kind, "--medium", medium, "--hosts", 32, "--sysfs-hosts", 2)
+    options = ("--kind", FabricKind.RAIL, "--medium", medium, "--hosts", 32, "--sysfs-hosts", 2)
     files = simulate(out, *options, *DAMAGE)
     truth = json.loads(files["truth.json"])
     tops = {name.split("/")[0] for name in files}
@@ -81,25 +74,23 @@ def test_it_writes_every_form_of_a_damaged_fabric(
 
 
 @pytest.mark.parametrize(
-    ("medium", "source"),
-    [
-        (Medium.INFINIBAND, "reports"),
-        (Medium.INFINIBAND, "ibnetdiscover"),
-        (Medium.ETHERNET, "reports"),
-    ],
+    ("medium", "sources"),
+    [(Medium.INFINIBAND, ("reports", "ibnetdiscover")), (Medium.ETHERNET, ("reports",))],
 )
+@pytest.mark.parametrize("kind", FabricKind)
 def test_every_form_gives_the_true_tree(
-    tmp_path: Path, kind: FabricKind, medium: Medium, source: str
+    tmp_path: Path, kind: FabricKind, medium: Medium, sources: tuple[str, ...]
 ) -> None:
     out = tmp_path / "fabric"
-    options = ("--kind", kind, "--medium", medium, "--hosts", 64, "--silent", "5%")
+    options = ("--kind", kind, "--medium", medium, "--hosts", 32, "--silent", "5%")
     simulate(out, *options, "--lose-links", "1%", "--sysfs-hosts", 0)
     truth = json.loads((out / "truth.json").read_bytes())
-    given = [out / source] if source == "reports" else sorted((out / source).iterdir())
-    words = [word for path in given for word in (f"--{source}", path)]
-    ran = run("tree", *words, "--nodes", out / "nodes.yaml", "-o", "json")
-    assert ran.code == ExitCode.OK, ran.err
-    assert partition(ran.document) == partition(truth)
+    for source in sources:
+        given = [out / source] if source == "reports" else sorted((out / source).iterdir())
+        words = [word for path in given for word in (f"--{source}", path)]
+        ran = run("tree", *words, "--nodes", out / "nodes.yaml", "-o", "json")
+        assert ran.code == ExitCode.OK, ran.err
+        assert partition(ran.document) == partition(truth)
 
 
 def test_it_sweeps_every_plane_separately(tmp_path: Path) -> None:

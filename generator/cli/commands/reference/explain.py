@@ -41,12 +41,11 @@ def command(*, topic: str | None = options.argument(required=False)) -> None:
     if topic in set(FindingKind):
         click.echo("\n".join(_explain_kind(FindingKind(topic))))
         return
-    root, *names = topic.split(".")
+    root = topic.partition(".")[0]
     if root not in SCHEMAS:
         names = [*sorted(SCHEMAS), *sorted(FindingKind)]
         raise ConfigError(f"nothing is called '{show(root)}'; {_suggest(root, names)}")
-    document = build_schema(root)
-    click.echo("\n".join(_explain_field(document, _find_field(document, topic, names), topic)))
+    click.echo("\n".join(explain_field(build_schema(root), topic)))
 
 
 def _list_topics() -> Iterator[str]:
@@ -80,9 +79,7 @@ def _explain_kind(kind: FindingKind) -> Iterator[str]:
     yield f"What to do: {advice}"
 
 
-def _find_field(
-    document: Mapping[str, Any], topic: str, names: list[str]
-) -> tuple[Mapping[str, Any], bool]:
+def _find_field(document: Mapping[str, Any], topic: str) -> tuple[Mapping[str, Any], bool]:
     """Return the schema of a field, and whether it is required.
 
     Raises:
@@ -90,7 +87,7 @@ def _find_field(
     """
     found: Mapping[str, Any] = document
     is_required = True
-    for name in names:
+    for name in topic.split(".")[1:]:
         holder = resolve_holder(document, found, name)
         fields = holder.get("properties", {})
         if name not in fields:
@@ -100,11 +97,13 @@ def _find_field(
     return found, is_required
 
 
-def _explain_field(
-    document: Mapping[str, Any], found: tuple[Mapping[str, Any], bool], topic: str
-) -> Iterator[str]:
-    """Yield the type and the description of a field, and the fields inside it."""
-    field, is_required = found
+def explain_field(document: Mapping[str, Any], topic: str) -> Iterator[str]:
+    """Yield the type and the description of a field of a schema, and the fields inside it.
+
+    Raises:
+        ConfigError: there is no such field.
+    """
+    field, is_required = _find_field(document, topic)
     holder = resolve_field(document, field)
     head = f"{topic}: {describe_type(document, field)}"
     notes = ["required"] if is_required and "." in topic else []
