@@ -10,7 +10,7 @@
 - plans: reads what a plan depends on; makes, prints and writes the plan
 - cluster_input: reads the request and the cluster for `place` and `compare`
 - request_input: reads a placement request, or another system's manifest
-- input_files: reads a file or stdin, its documents and pods; running_gangs: lists of running gangs
+- input_files: reads a file or stdin, and its documents; running_pods: pods and gangs that run
 - history_access: the history that a command reads; silence_file: the file that `--silence` names
 - witnesses: labels or HyperNodes compared with the cables, as rows
 - schemas: the JSON schemas of documents, and their fields

@@ -22,7 +22,7 @@ from generator.cli.request_input import (
     print_notes,
     print_translation,
 )
-from generator.cli.running_gangs import read_running_gangs
+from generator.cli.running_pods import read_running_gangs
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
 from generator.manifests.fields import Note

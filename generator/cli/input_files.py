@@ -1,49 +1,17 @@
-"""Input from a file or stdin: its bytes, its documents, and the pods in it."""
+"""Input from a file or stdin: its bytes, and its documents."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from generator.objects.yaml_document import YamlDocument, parse_documents
 from generator.store.local_files import read_whole_file
 from topology.model.errors import ConfigError, ParseError, show
 
 MAX_REQUEST_BYTES: Final = 4 << 20
-MAX_RUNNING_BYTES: Final = 64 << 20
 _STDIN: Final = "-"
-
-
-class LoadedPods(NamedTuple):
-    """The objects in a file of pods, and those that cannot be read."""
-
-    source: str
-    """The name to show."""
-    documents: tuple[Mapping[str, Any], ...]
-    problems: tuple[ParseError, ...]
-
-
-def read_pods(file: str) -> LoadedPods:
-    """Read the objects in a file of pods; `-` is stdin.
-
-    Raises:
-        ConfigError: the file cannot be read, or holds no object.
-    """
-    source, raw = read_input(file, MAX_RUNNING_BYTES)
-    documents: list[Mapping[str, Any]] = []
-    problems: list[ParseError] = []
-    for document in parse_documents(raw, source=source):
-        if isinstance(document, ParseError):
-            problems.append(document)
-        elif isinstance(document.value, dict):
-            documents.append(document.value)
-        else:
-            problems.append(ParseError("expected pods", source=source, line=document.line))
-    if not documents:
-        raise ConfigError(str(problems[0]) if problems else f"{source}: expected pods")
-    return LoadedPods(source, tuple(documents), tuple(problems))
 
 
 def split_documents(raw: bytes, source: str) -> list[YamlDocument]:

@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from generator.simulation.replay.philly import draw_philly_jobs
+from generator.simulation.replay.trace import draw_philly_jobs
 from tests.bench.gangs import draw_mix
 from tests.live.gangs import NODE_MILLICORES, Gang
 

@@ -1,12 +1,10 @@
 """Replays of a trace of jobs on a fabric, to compare placement strategies.
 
-- trace: parses and scales a trace of jobs
-- philly: draws a synthetic trace with the statistics of Microsoft's Philly clusters
+- trace: parses, scales or draws a trace of jobs
 - fabrics: builds a regular tree from a shape such as `8x5x16`
 - run_names: names of strategies and of rules for waiting jobs
 - strategies: the placement strategies to compare
-- replay: runs a trace on a cluster with a strategy, event by event
-- statistics: the numbers of a replay
+- replay: runs a trace on a cluster with a strategy, event by event, and its statistics
 
 Imports `generator.jobs`, `generator.placement` and `topology`. Pure: the clock is the trace's.
 """

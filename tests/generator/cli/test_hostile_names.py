@@ -50,7 +50,7 @@ def captures_with(root: Path, name: str) -> Scene:
     return scene
 
 
-@pytest.mark.parametrize("name", NAMES, ids=ascii)
+@pytest.mark.parametrize("name", NAMES[::2], ids=ascii)
 def test_it_infers_the_true_tree_with_a_switch_named(tmp_path: Path, name: str) -> None:
     scene = captures_with(tmp_path, name)
     words = ["--lldpcli", tmp_path / "captures", "--nodes", scene.nodes()]
@@ -76,8 +76,9 @@ def test_it_writes_nothing_outside_the_store(tmp_path: Path) -> None:
     assert not [path for path in written if "escape" in path.name and ".." in path.name]
 
 
-@pytest.mark.parametrize("name", NAMES, ids=ascii)
-def test_it_keeps_the_other_hosts_if_one_is_named(tmp_path: Path, name: str) -> None:
+@given(st.sampled_from(NAMES) | st.text(max_size=30))
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_it_keeps_the_other_hosts_whatever_one_is_named(tmp_path: Path, name: str) -> None:
     scene = Scene.of(tmp_path, SMALL)
     raw = scene.sweep_text().replace("node-0001 mlx5_0", f"{name} mlx5_0")
     sweep = scene.write("sweep.txt", raw.encode("utf-8", "surrogatepass"))
@@ -88,14 +89,3 @@ def test_it_keeps_the_other_hosts_if_one_is_named(tmp_path: Path, name: str) -> 
     for command in ("tree", "findings", "inspect"):
         text = run(command, sweep)
         assert visible(text.out + text.err)
-
-
-@given(st.text(st.characters(codec="utf-8"), max_size=30))
-@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_it_escapes_any_host_name(tmp_path: Path, name: str) -> None:
-    scene = Scene.of(tmp_path, SMALL)
-    sweep = scene.write("any.txt", scene.sweep_text().replace("node-0001", name))
-    for command in ("tree", "findings"):
-        ran = run(command, sweep)
-        assert ran.code in (ExitCode.OK, ExitCode.SKIPPED)
-        assert visible(ran.out + ran.err)

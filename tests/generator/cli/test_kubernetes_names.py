@@ -16,25 +16,14 @@ PARSERS = {
     "flavor": parse_object_name,
 }
 """The parsers of options by name, in every command."""
-BAD = {
-    "--namespace": [
-        "",
-        "A",
-        "a b",
-        "../kube-system",
-        "a/b",
-        "a.b",
-        "-a",
-        "a-",
-        "ä",
-        "x" * 64,
-        "a\n",
-    ],
-    "--name": ["", "A", "a b", "../b", "a/b", "-a", "a_b", "x" * 254, "a\n"],
-    "--flavor": ["", "A", "a/b", "a\n"],
-    "--label-prefix": ["", "A", "a/b", "a b", "kubernetes.io", "x.k8s.io", "a_b", "a\n"],
-    "--flavor-label": ["a", "=b", "a b=c", "a/b/c=d", "a=b c", "a=-", "x=" + "y" * 64],
-}
+BAD = [
+    ("--namespace", "A"),
+    ("--name", "a_b"),
+    ("--flavor", "a/b"),
+    ("--label-prefix", "kubernetes.io"),
+    *(("--flavor-label", row) for row in ("a", "=b", "a b=c", "a/b/c=d", "a=b c", "a=-")),
+]
+"""tests/ground tries more names for each option of every command."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +44,7 @@ def test_every_command_checks_names_by_their_parsers() -> None:
     assert {"apply", "adopt", "serve", "export", "doctor", "plan"} <= namespaced
 
 
-@pytest.mark.parametrize(("option", "value"), [(key, one) for key in BAD for one in BAD[key]])
+@pytest.mark.parametrize(("option", "value"), BAD)
 def test_a_wrong_name_is_refused_before_anything_is_written(
     option: str, value: str, sweep: Path
 ) -> None:

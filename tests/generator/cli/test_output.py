@@ -46,20 +46,12 @@ def test_it_prints_documents_without_terminal_escapes(output: str) -> None:
     assert "\x1b" not in text
 
 
-def test_it_prints_text_for_the_format_text() -> None:
-    assert printed({"name": "x"}, "text") == "for people\n"
-
-
 def test_it_aligns_columns_without_trailing_blanks() -> None:
     assert render_table(("A", "LONG"), [("1", ""), ("three", "x")]).split("\n") == [
         "A      LONG",
         "1",
         "three  x",
     ]
-
-
-def test_it_prints_a_table_without_rows() -> None:
-    assert render_table(("A", "B"), []) == "A  B"
 
 
 @pytest.mark.parametrize(

@@ -48,9 +48,7 @@ FIRST_ROWS = {
     ],
     (*FABRIC, "numpy", *RENDERERS, *ENGINE): [("lint", "{folder}/store/hypernodes")],
     (*REMOTE, "numpy", *RENDERERS, *ENGINE): [("reservations", "--store", "{folder}/store")],
-    (*REMOTE, "numpy", "pydantic", *RENDERERS, *ENGINE): [
-        ("history", "--store", "{folder}/store")
-    ],
+    (*REMOTE, "numpy", "pydantic", *RENDERERS, *ENGINE): [("history", "--store", "{folder}/store")],
     (*REMOTE, "numpy", "sqlite3", *RENDERERS, *ENGINE): [("inspect", "{folder}/fabric/nodes.yaml")],
     (*REMOTE, "numpy", "sqlite3"): [
         ("simulate", "fabric", "--hosts", "4", "--out", "{folder}/new"),

@@ -41,12 +41,7 @@ def store(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS.keys())
-@pytest.mark.parametrize("is_first", [True, False], ids=["new store", "applied before"])
-def test_it_keeps_a_file_that_is_not_its_own(
-    store: Path, content: bytes, *, is_first: bool
-) -> None:
-    if not is_first:
-        assert run("apply", "--store", store).code == ExitCode.OK
+def test_it_keeps_a_file_that_is_not_its_own(store: Path, content: bytes) -> None:
     file = store / "hypernodes" / "leaf-g01.yaml"
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(content)
@@ -57,10 +52,17 @@ def test_it_keeps_a_file_that_is_not_its_own(
     others = {one.name for one in StoreFolder(store).read_hypernodes().hypernodes if one.is_ours}
     assert "leaf-g02" in others, "all others are written"
     assert run("plan", "--store", store, "-o", "json").document == []
+
+
+def test_it_writes_its_own_file_again_once_the_bad_one_is_gone(store: Path) -> None:
+    assert run("apply", "--store", store).code == ExitCode.OK
+    file = store / "hypernodes" / "leaf-g01.yaml"
+    before = file.read_bytes()
+    file.write_bytes(CONTENTS["a typo"])
+    assert run("apply", "--store", store).code == ExitCode.SKIPPED
     file.unlink()
     assert run("apply", "--store", store).code == ExitCode.OK
-    names = {one.name for one in StoreFolder(store).read_hypernodes().hypernodes}
-    assert "leaf-g01" in names
+    assert file.read_bytes() == before
 
 
 @pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS.keys())

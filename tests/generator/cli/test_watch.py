@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.generator.scenes import PAIRS, Scene, run
+from tests.generator.scenes import PAIRS, Scene
 from tests.lab.wait import wait_until
 
 pytestmark = pytest.mark.timeout(120)
@@ -57,8 +57,3 @@ def test_it_prints_again_what_changed_until_ctrl_c(
     assert code == 130
     assert log.read_text().splitlines()[-1].startswith("interrupted by SIGINT")
     assert "Traceback" not in log.read_text()
-
-
-@pytest.mark.parametrize("command", ["tree", "findings", "plan", "reservations"])
-def test_it_can_be_watched(command: str) -> None:
-    assert "--watch" in run(command, "--help").out

@@ -109,13 +109,14 @@ def test_it_sweeps_every_plane_separately(tmp_path: Path) -> None:
 
 
 def test_it_gives_equal_files_for_equal_options_and_others_for_another_seed(tmp_path: Path) -> None:
-    first = simulate(tmp_path / "one", *DAMAGE, "--seed", 7)
-    assert without_times(simulate(tmp_path / "two", *DAMAGE, "--seed", 7)) == without_times(first)
-    assert simulate(tmp_path / "three", *DAMAGE, "--seed", 8)["truth.json"] != first["truth.json"]
+    words = ("--hosts", 32, *DAMAGE, "--seed")
+    first = simulate(tmp_path / "one", *words, 7)
+    assert without_times(simulate(tmp_path / "two", *words, 7)) == without_times(first)
+    assert simulate(tmp_path / "three", *words, 8)["truth.json"] != first["truth.json"]
 
 
 def test_it_hides_positions_behind_opaque_names(tmp_path: Path) -> None:
-    files = simulate(tmp_path / "fabric", "--names", "opaque")
+    files = simulate(tmp_path / "fabric", "--hosts", 16, "--names", "opaque")
     assert b"leaf-p" not in files[f"ibnetdiscover/{SUBNETS[0]}.txt"]
 
 

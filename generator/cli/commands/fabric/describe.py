@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -87,24 +85,14 @@ def _read_gangs(
         ConfigError: a file cannot be read, or has no pods.
         KubeError: the pods of the cluster cannot be listed.
     """
-    from generator.cli.input_files import read_pods
-    from generator.cli.running_gangs import read_running_gangs
-    from generator.store.file_kinds import FileKind, expect_kind
+    from generator.cli.running_pods import read_pods
 
-    if given.running is not None:
-        gangs = read_running_gangs(given.running)
-        return {row.gang: {pod.node for pod in row.pods} for row in gangs}, ()
-    if given.pods is not None:
-        with expect_kind(Path(given.pods), FileKind.PODS):
-            read = read_pods(given.pods)
-        return _group_by_gang(read.documents), read.problems
-    if cluster is None:
+    pods = read_pods(given, cluster)
+    if pods is None:
         return None, ()
-    from generator.store.cluster_store import open_cluster
-    from generator.store.kinds import WHOLE_PODS
-
-    with open_cluster(cluster, os.environ) as store:
-        return _group_by_gang(store.objects.read(WHOLE_PODS).values), ()
+    if pods.gangs is not None:
+        return {row.gang: {pod.node for pod in row.pods} for row in pods.gangs}, ()
+    return _group_by_gang(pods.documents), pods.problems
 
 
 def _group_by_gang(pods: Iterable[Mapping[str, Any]]) -> NodesByGang:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -30,8 +30,8 @@ from topology.model.errors import ConfigError, ParseError, PlacementRequestError
 from topology.model.tree import API_VERSION, TopologyTree
 
 if TYPE_CHECKING:
-    from generator.jobs.job_location import JobLocation, Spread
-    from generator.jobs.running_jobs import JobPod, RunningJob
+    from generator.cli.running_pods import LoadedPods
+    from generator.jobs.running_jobs import JobLocation, JobPod, RunningJob, Spread
     from generator.objects.inventory import Inventory
     from generator.objects.pods import PodUsage
 
@@ -71,14 +71,12 @@ def print_job(
 ) -> NoReturn:
     """Print where a job runs and a better place, and end the command."""
     from generator.cli.observation import parse_sources, read_observation, read_saved_tree
-    from generator.jobs.job_location import locate_job, render_job_location
+    from generator.jobs.running_jobs import locate_job, render_job_location
     from generator.store.local_files import read_inventory
 
     sources = parse_sources(given)
     saved = None if tree is None else read_saved_tree(tree, sources)
     pods.refuse_both()
-    if not (pods.pods or pods.running or sources.cluster):
-        raise click.UsageError("give the source of pods: --pods, --running or --kube")
     loaded = _load_job(name, pods, sources.cluster)
     read = saved or read_observation(sources)
     job_input = _JobInput(
@@ -110,22 +108,31 @@ class _JobInput(NamedTuple):
 
 
 def _load_job(name: str, given: PodOptions, cluster: ClusterAccess | None) -> _LoadedJob:
-    """Read the pods of a job from a file, else from the cluster."""
-    from generator.cli.input_files import read_pods
-    from generator.cli.running_gangs import read_running_gangs
+    """Read the pods of a job, and the nodes that are reserved in the cluster.
+
+    Raises:
+        click.UsageError: no source of pods is given.
+    """
+    from generator.cli.running_pods import read_pods
     from generator.jobs.running_jobs import build_job_from_nodes, find_job_in_gangs
+    from generator.reservations.cluster_view import fetch_reserved_nodes
     from generator.store.file_kinds import FileKind, expect_kind
 
-    if given.running:
-        return _LoadedJob(find_job_in_gangs(name, read_running_gangs(given.running)))
-    if given.pods is None and cluster is not None:
-        return _load_from_cluster(name, cluster)
-    with expect_kind(Path(given.pods or ""), FileKind.PODS):
-        pods = read_pods(given.pods or "-")
+    pods = read_pods(given, cluster)
+    if pods is None:
+        raise click.UsageError("give the source of pods: --pods, --running or --kube")
+    if pods.gangs is not None:
+        return _LoadedJob(find_job_in_gangs(name, pods.gangs))
+    if given.pods:
         if len(pods.documents) == 1 and _is_pod_to_node_map(pods.documents[0]):
             return _LoadedJob(build_job_from_nodes(name, pods.documents[0]), pods.problems)
-        loaded = _load_from_documents(name, pods.source, pods.documents)
-        return loaded._replace(problems=(*pods.problems, *loaded.problems))
+        with expect_kind(Path(given.pods), FileKind.PODS):
+            return _find_job(name, pods)
+    loaded = _find_job(name, pods)
+    reserved = fetch_reserved_nodes(cluster or ClusterAccess(), os.environ, pods.documents)
+    return loaded._replace(
+        problems=(*loaded.problems, *reserved.problems), nominated=reserved.nominated
+    )
 
 
 def _is_pod_to_node_map(document: Mapping[str, Any]) -> bool:
@@ -134,41 +141,25 @@ def _is_pod_to_node_map(document: Mapping[str, Any]) -> bool:
     return bool(nodes) and "kind" not in document and all(isinstance(node, str) for node in nodes)
 
 
-def _load_from_cluster(name: str, cluster: ClusterAccess) -> _LoadedJob:
-    from generator.reservations.cluster_view import fetch_reserved_nodes
-    from generator.store.cluster_store import open_cluster
-    from generator.store.kinds import WHOLE_PODS
-
-    with open_cluster(cluster, os.environ) as store:
-        pods = list(store.objects.read(WHOLE_PODS).values)
-        loaded = _load_from_documents(name, "the cluster", pods)
-        reserved = fetch_reserved_nodes(cluster, os.environ, pods)
-    return loaded._replace(
-        problems=(*loaded.problems, *reserved.problems), nominated=reserved.nominated
-    )
-
-
-def _load_from_documents(
-    name: str, source: str, documents: Iterable[Mapping[str, Any]]
-) -> _LoadedJob:
+def _find_job(name: str, loaded: LoadedPods) -> _LoadedJob:
     from generator.jobs.running_jobs import find_job, parse_job_pod
 
     pods: list[JobPod] = []
-    problems: list[ParseError] = []
-    for document in documents:
+    problems = [*loaded.problems]
+    for document in loaded.documents:
         if document.get("kind") not in {"Pod", None}:
             continue
         try:
             pod = parse_job_pod(document)
         except PlacementRequestError as error:
-            problems.append(ParseError(str(error), source=source))
+            problems.append(ParseError(str(error), source=loaded.source))
             continue
         if pod is not None:
             pods.append(pod)
     try:
         return _LoadedJob(find_job(name, pods), tuple(problems))
     except ConfigError as error:
-        raise ConfigError(f"{source}: {error}") from error
+        raise ConfigError(f"{loaded.source}: {error}") from error
 
 
 def _add_better_placement(
@@ -178,7 +169,7 @@ def _add_better_placement(
     import time
 
     from generator.cli.request_input import find_max_resources
-    from generator.jobs.job_location import build_request_groups, find_better_placement
+    from generator.jobs.running_jobs import build_request_groups, find_better_placement
     from generator.manifests.resource_units import fit_units
     from generator.objects.inventory import build_node_specs
     from generator.placement.cluster.snapshot import build_snapshot

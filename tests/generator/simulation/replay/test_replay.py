@@ -149,9 +149,6 @@ def test_it_refuses_as_a_shape(text: str) -> None:
     assert is_shape(text)
     with pytest.raises(ConfigError, match="expected 2 to 5 numbers from 1 to 999999"):
         build_tree_of_shape(text)
-
-
-def test_it_refuses_an_overlarge_shape() -> None:
     with pytest.raises(ConfigError, match="at most 200000 nodes"):
         build_tree_of_shape("1000x1000")
 

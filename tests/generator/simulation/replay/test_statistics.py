@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from generator.cli.commands.programs.simulate.jobs import render_duration
+from generator.simulation.replay.replay import NUM_POINTS, ReplayStatistics, compute_statistics
 from generator.simulation.replay.run_names import FIRST_FIT
-from generator.simulation.replay.statistics import NUM_POINTS, ReplayStatistics, compute_statistics
 from tests.generator.simulation.replay.scenes import cluster, jobs, replayed
 
 # Eight nodes in leaves of two: three nodes for 10 s, then, after 5 s, three more for 10 s; the

@@ -6,8 +6,7 @@ import random  # noqa: TID251 - seeded
 
 import pytest
 
-from generator.simulation.replay.philly import draw_philly_jobs
-from generator.simulation.replay.trace import Job, parse_trace, scale_jobs
+from generator.simulation.replay.trace import Job, draw_philly_jobs, parse_trace, scale_jobs
 from topology.model.errors import ConfigError
 
 HEAD = "submit_time_s,gpus,duration_s"
@@ -57,10 +56,6 @@ def test_it_skips_a_row_with(row: str, why: str) -> None:
 def test_it_refuses_a_file_without_a_column() -> None:
     with pytest.raises(ConfigError, match="column gpus is missing"):
         parse_trace(["submit_time_s,duration_s", "1,1"], source="t.csv")
-
-
-def test_it_reads_no_jobs_from_an_empty_trace() -> None:
-    assert read() == ((), [])
 
 
 def test_it_limits_a_scaled_job_to_the_cluster() -> None:

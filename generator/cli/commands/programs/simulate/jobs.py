@@ -22,7 +22,7 @@ from topology.model.tree import TopologyTree
 
 if TYPE_CHECKING:
     from generator.jobs.cluster import SlotCluster
-    from generator.simulation.replay.statistics import ReplayStatistics
+    from generator.simulation.replay.replay import ReplayStatistics
     from generator.simulation.replay.strategies import OptimalOptions, Strategy
     from generator.simulation.replay.trace import Job, Trace
 
@@ -152,8 +152,7 @@ class _StrategyRun(NamedTuple):
 
 
 def _read_trace(name: str, num: int | None, seed: int) -> Trace:
-    from generator.simulation.replay.philly import draw_philly_jobs
-    from generator.simulation.replay.trace import Trace, parse_trace
+    from generator.simulation.replay.trace import Trace, draw_philly_jobs, parse_trace
     from generator.store.local_files import read_whole_file
 
     if name == SYNTHETIC_TRACE:
@@ -199,8 +198,7 @@ def _read_tree(fabric: str) -> TopologyTree:
 
 
 def _run_replay(run: _StrategyRun, jobs: tuple[Job, ...], backfill: Backfill) -> ReplayStatistics:
-    from generator.simulation.replay.replay import run_replay
-    from generator.simulation.replay.statistics import compute_statistics
+    from generator.simulation.replay.replay import compute_statistics, run_replay
 
     total = len(jobs)
     with open_progress(f"replaying {run.name}", every_s=_PROGRESS_PERIOD_S) as progress:

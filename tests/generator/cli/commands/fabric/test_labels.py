@@ -81,8 +81,6 @@ def test_every_command_reads_labels(scene: Scene, tmp_path: Path) -> None:
         ("tree", "--node-labels", KEYS),
         ("tree", "--node-labels", KEYS, "{sweep}", "--nodes", "{nodes}"),
         ("tree", "--node-labels", KEYS, "--topology", "{nodes}", "--nodes", "{nodes}"),
-        ("tree", "--topology", "{nodes}", "--nodes", "{nodes}"),
-        ("tree", "--node-labels", "x.io/none", "--nodes", "{nodes}"),
         ("tree", "--node-labels", KEYS, "--nodes", "{nodes}", "--plane", "storage"),
         ("tree", "--node-labels", KEYS, "--nodes", "{nodes}", "--tier-names", "leaf"),
         ("planes", "--node-labels", KEYS, "--nodes", "{nodes}"),

@@ -86,11 +86,6 @@ def test_it_prints_a_table_of_networks(reports: Path, policies: Path) -> None:
     ]
 
 
-def test_it_lists_only_the_chosen_network(reports: Path) -> None:
-    ran = run("planes", "--reports", reports, "--plane", "management", "-o", "json")
-    assert [row["name"] for row in ran.document] == ["management"]
-
-
 def test_it_prints_the_tree_of_the_chosen_network(reports: Path, policies: Path) -> None:
     domains_by_plane = {}
     for plane in ("compute", "storage", "management"):
@@ -116,46 +111,28 @@ def test_it_names_the_network_in_which_a_node_has_no_link(tmp_path: Path) -> Non
     ]
 
 
-def test_it_prints_the_tree_of_compute_by_default(reports: Path, policies: Path) -> None:
-    words = ("--reports", reports, "--planes", policies, "-o", "json")
-    assert run("tree", *words).out == run("tree", *words, "--plane", "compute").out
-
-
 def test_it_plans_hypernodes_of_the_chosen_network(
     reports: Path, policies: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "none").mkdir()
     words = ("--reports", reports, "--planes", policies, "--observed", tmp_path / "none")
-    created = [
-        len(run("plan", *words, *more, "-o", "json").document) for more in COMPUTE_AND_STORAGE
-    ]
-    assert created[0] > created[1] == 1
+    compute, storage = (
+        run("plan", *words, *more, "-o", "json").document for more in ((), ("--plane", "storage"))
+    )
+    assert len(compute) > len(storage) == 1
 
 
-COMPUTE_AND_STORAGE = ((), ("--plane", "storage"))
-
-
-@pytest.mark.parametrize(
-    ("plane", "num_domains"),
-    [pytest.param("compute", 2, id="no"), pytest.param("storage", 1, id="yes")],
-)
 def test_it_places_in_the_network_of_the_request(
-    reports: Path, policies: Path, tmp_path: Path, plane: str, num_domains: int
+    reports: Path, policies: Path, tmp_path: Path
 ) -> None:
-    request = {
-        "apiVersion": "toponaut.io/v1alpha1",
-        "kind": "PlacementRequest",
-        "spec": {
-            "plane": plane,
-            "groups": [{"name": "w", "count": 8, "required": 1}],
-        },
-    }
-    file = tmp_path / "gang.json"
-    file.write_text(json.dumps(request))
-    words = ("-f", file, "--reports", reports, "--planes", policies, "-o", "json")
-    ran = run("place", *words)
-    assert ran.code == ExitCode.OK, ran.err
-    assert ran.document["feasible"] is (num_domains == 1)
+    head = {"apiVersion": "toponaut.io/v1alpha1", "kind": "PlacementRequest"}
+    for plane, has_one_leaf in (("compute", False), ("storage", True)):
+        spec = {"plane": plane, "groups": [{"name": "w", "count": 8, "required": 1}]}
+        file = tmp_path / "gang.json"
+        file.write_text(json.dumps({**head, "spec": spec}))
+        words = ("-f", file, "--reports", reports, "--planes", policies, "-o", "json")
+        ran = run("place", *words)
+        assert (ran.code, ran.document["feasible"]) == (ExitCode.OK, has_one_leaf)
 
 
 def test_it_serves_the_chosen_network(reports: Path, policies: Path) -> None:
@@ -201,20 +178,11 @@ def test_it_writes_nothing_while_no_cable_of_the_compute_network_is_known(tmp_pa
     assert (degraded.status, degraded.reason) == ("True", "FindingsStand")
 
 
-def test_it_starts_no_server_with_an_invalid_file_of_planes(reports: Path, tmp_path: Path) -> None:
-    wrong = tmp_path / "planes.yaml"
-    wrong.write_text("planes: {}")
-    words = ("serve", "--store", reports.parent, "--insecure-loopback", "--listen", "127.0.0.1:0")
-    ran = run(*words, "--planes", wrong)
-    assert ran.code == ExitCode.USAGE
-    assert "planes.yaml:1: planes" in ran.err
-
-
-@pytest.mark.parametrize("command", ["planes", "tree", "findings"])
-def test_it_refuses_a_network_without_ports(command: str, reports: Path) -> None:
-    ran = run(command, "--reports", reports, "--plane", "nfs\x1b")
-    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    assert "'nfs\\x1b' has no ports; planes with ports: compute, management" in ran.err
+def test_it_refuses_a_network_without_ports(reports: Path) -> None:
+    for command in ("planes", "tree"):
+        ran = run(command, "--reports", reports, "--plane", "nfs\x1b")
+        assert (ran.code, ran.out) == (ExitCode.USAGE, "")
+        assert "'nfs\\x1b' has no ports; planes with ports: compute, management" in ran.err
 
 
 def test_it_refuses_to_select_a_network_of_hypernodes(tmp_path: Path) -> None:
@@ -274,7 +242,6 @@ planes:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        pytest.param("", "expected one document, got none", id="nothing"),
         pytest.param("planes: []\n---\nplanes: []", "one document, got 2", id="two documents"),
         pytest.param("planes: []", "planes: expected at least 1 item", id="no plane"),
         pytest.param("planes: [{name: A, any: [{}]}]", "planes.0.name", id="a name in capitals"),
@@ -284,9 +251,6 @@ planes:
         ),
         pytest.param(
             "planes: [{name: a, any: [{medium: wifi}]}]", "any.0.medium", id="an unknown medium"
-        ),
-        pytest.param(
-            "planes: [{name: a, any: [{medium: nvlink}]}]", "any.0.medium", id="NVLink as a medium"
         ),
         pytest.param(
             "planes: [{name: a, any: [{minRateGbps: true}]}]",
@@ -304,29 +268,16 @@ planes:
             id="an invalid subnet",
         ),
         pytest.param(
-            "planes: [{name: a, any: [{minRateGbps: 0}]}]", "minRateGbps", id="a rate of 0"
-        ),
-        pytest.param(
             "planes: [{name: a, any: [{}]}, {name: a, any: [{}]}]",
             "listed twice",
             id="a plane twice",
         ),
-        pytest.param("planes: [", "p:", id="invalid YAML"),
-        pytest.param("[]", "p:1: expected a mapping", id="a list"),
     ],
 )
 def test_it_refuses_a_file_with(text: str, problem: str) -> None:
     with pytest.raises(ConfigError) as raised:
         parse_planes(text.encode(), source="p")
     assert problem in str(raised.value)
-
-
-def test_it_refuses_a_file_that_cannot_be_read(reports: Path, tmp_path: Path) -> None:
-    large = tmp_path / "large.yaml"
-    large.write_bytes(b"#" * ((1 << 20) + 1))
-    ran = run("tree", "--reports", reports, "--planes", large)
-    assert ran.code == ExitCode.USAGE
-    assert "larger than" in ran.err
 
 
 def test_it_has_a_schema_of_the_file(policies: Path) -> None:

@@ -64,8 +64,6 @@ def asking(count: int = 8, **request: Any) -> dict[str, Any]:  # noqa: ANN401 - 
         pytest.param(JOB, True, id="8 pods of two containers of 3950m and 1000Mi"),
         pytest.param(asking(cpu="7900m", memory="2000Mi"), True, id="8 pods of 7900m and 2000Mi"),
         pytest.param(asking(cpu="7982m"), False, id="8 pods of 7982m"),
-        pytest.param(asking(7, cpu=9), True, id="7 pods of 9 cores"),
-        pytest.param(asking(cpu=8), False, id="8 pods of 8 cores"),
         pytest.param(asking(memory="2048001Ki"), False, id="8 pods of a Ki too much"),
     ],
 )

@@ -67,11 +67,7 @@ def test_it_prints_the_documented_fields(scene: Scene, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        pytest.param(("--reports", "store/neighborreports"), id="reports"),
-        pytest.param(("--ibnetdiscover", "sweep.txt"), id="a sweep"),
         pytest.param(("sweep.txt",), id="a sweep as an argument"),
-        pytest.param(("--tree", "tree.json"), id="a tree document"),
-        pytest.param(("--hypernodes", "hypernodes"), id="hypernodes"),
         pytest.param(
             ("--tree", "tree.json", "--nodes", "nodes.yaml"), id="a tree and an inventory"
         ),
@@ -107,7 +103,6 @@ def test_it_reads_stdin_and_yaml(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("count", "words", "code"),
     [
-        pytest.param(2, (), ExitCode.OK, id="feasible"),
         pytest.param(2, ("--check",), ExitCode.OK, id="feasible and checked"),
         pytest.param(100, (), ExitCode.OK, id="infeasible, which is an answer"),
         pytest.param(100, ("--check",), ExitCode.CHECK_FAILED, id="infeasible and checked"),
@@ -187,6 +182,20 @@ def test_it_escapes_names_that_would_act_on_a_terminal(scene: Scene, tmp_path: P
     assert len(ran.out.splitlines()) == 3
 
 
+def test_a_host_list_is_the_whole_output_and_fails_without_a_placement(
+    scene: Scene, tmp_path: Path
+) -> None:
+    fits = write_request(tmp_path, groups=[{"name": "w", "count": 3}])
+    ran = place_in(scene, fits, "-o", "nodelist")
+    assert (ran.code, ran.out, ran.err) == (ExitCode.OK, "node-[0001-0003]\n", "")
+    assert "node-[0001-0003]" in place_in(scene, fits).out
+    assert "node-0001 node-0002 node-0003" in place_in(scene, fits, "-o", "wide").out
+    none = write_request(tmp_path, groups=[{"name": "w", "count": 5000}])
+    ran = place_in(scene, none, "-o", "hostfile")
+    assert (ran.code, ran.out) == (ExitCode.CHECK_FAILED, "")
+    assert ran.err.startswith("infeasible: ")
+
+
 def test_it_replaces_the_preset_of_the_request(scene: Scene, tmp_path: Path) -> None:
     file = write_request(tmp_path, strategies=[["spine", "leaf"]])
     both = [
@@ -243,12 +252,7 @@ def test_it_reports_skipped_input(tmp_path: Path) -> None:
 
 BAD_REQUESTS = [
     pytest.param(b"", "got an empty file", id="empty"),
-    pytest.param(b"\n# nothing\n", "expected one document, got none", id="blank"),
     pytest.param(b'{"apiVersion": "toponaut.io', "not YAML", id="cut in the middle"),
-    pytest.param(bytes(range(256)), "got binary data", id="binary"),
-    pytest.param('kind: "Größe"'.encode("latin-1"), "not UTF-8", id="in Latin-1"),
-    pytest.param(b"[" * 100_000, "nested deeper", id="nested without limit"),
-    pytest.param(b"&a [*a]", "alias *a stands inside its own value", id="an alias"),
     pytest.param(
         b"- 1\n",
         "expected a placement request, or the manifest of a workload, got a list",
@@ -257,11 +261,6 @@ BAD_REQUESTS = [
     pytest.param(b"a: 1\n---\nb: 2\n", "line 1: expected an object with apiV", id="two documents"),
     pytest.param(
         b"kind: Job\napiVersion: batch/v1\n", "spec.template.spec: is missing", id="an empty Job"
-    ),
-    pytest.param(
-        b"kind: PodGroup\napiVersion: scheduling.volcano.sh/v1beta1\n",
-        "spec: is missing",
-        id="an empty PodGroup",
     ),
     pytest.param(
         b"kind: PlacementRequest\napiVersion: toponaut.io/v9\n",
@@ -287,12 +286,6 @@ BAD_SPECS = [
     pytest.param(
         {"groups": [{"name": "w", "count": 0}]}, "groups[0].count: expected a pos", id="0"
     ),
-    pytest.param({"groups": [{"name": "w", "count": -1}]}, "groups[0].count: expected", id="-1"),
-    pytest.param({"groups": [{"name": "w", "count": "4"}]}, "groups[0].count", id="a text"),
-    pytest.param({"groups": []}, "groups: ", id="no group"),
-    pytest.param({"color": "red"}, "color: is not a known field", id="an unknown field"),
-    pytest.param({"preset": "best"}, "preset: expected", id="an unknown preset"),
-    pytest.param({"required": ""}, "required: ", id="a tier without a name"),
     pytest.param(
         {"groups": [{"name": "w", "count": 1, "x\n\x1b": 1}]},
         r"groups[0].x\n\x1b: is not a known field",
@@ -316,9 +309,7 @@ def test_it_names_the_file_and_the_field_of(
     ("content", "why"),
     [
         pytest.param(b"", "expected one document", id="empty"),
-        pytest.param(b"running: 1\n", "running: ", id="a number"),
         pytest.param(b"- {gang: a}\n", "0.pods: ", id="a gang without pods"),
-        pytest.param(b"- {gang: a, pods: [{node: n, count: 0}]}\n", "count", id="no pods at all"),
         pytest.param(b"- {gang: a, pods: [], color: red}\n", "color", id="an unknown field"),
         pytest.param(
             b"- {gang: a, pods: [{node: n, count: 2, indices: [1]}]}\n",
@@ -347,7 +338,6 @@ def test_it_refuses_running_gangs_that_are(
             "kubeconfig absent",
             id="a cluster without credentials",
         ),
-        pytest.param(("--preset", "best"), "is not one of", id="an unknown preset"),
         pytest.param(
             ("--server", "10.0.0.1:1"),
             "is not a loopback address",
@@ -357,8 +347,6 @@ def test_it_refuses_running_gangs_that_are(
             ("--server", "127.0.0.1:1"), "no server answers", id="a server that is not running"
         ),
         pytest.param(("--server", "x", "TREE"), "places in its own tree", id="a server and a tree"),
-        pytest.param(("--timeout", "10"), "is not a duration", id="a timeout without a unit"),
-        pytest.param(("--tree", "absent"), "does not exist", id="a missing tree file"),
     ],
 )
 def test_it_refuses_as_wrong_usage(
@@ -376,12 +364,6 @@ def test_it_refuses_a_tree_beside_another_source(scene: Scene, tmp_path: Path) -
         scene, write_request(tmp_path), "--reports", scene.root / "store/neighborreports"
     )
     assert (ran.code, "give no other source" in ran.err) == (ExitCode.USAGE, True)
-
-
-def test_it_refuses_a_missing_file(scene: Scene, tmp_path: Path) -> None:
-    ran = place_in(scene, tmp_path / "absent.yaml")
-    assert ran.code == ExitCode.USAGE
-    assert "absent.yaml: cannot be read: No such file" in ran.err
 
 
 def test_it_says_that_arguments_of_volcanos_plugin_have_no_effect(

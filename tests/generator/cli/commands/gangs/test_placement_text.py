@@ -12,7 +12,7 @@ from topology.model.errors import ConfigError
 from topology.model.name_ranges import expand_names
 
 NODES = st.lists(
-    st.lists(st.one_of(st.none(), st.from_regex(r"n[0-9]{1,3}", fullmatch=True)), max_size=8),
+    st.lists(st.none() | st.integers(0, 200).map("n{}".format), max_size=8),
     max_size=4,
 )
 
@@ -40,9 +40,8 @@ def test_it_lists_the_nodes_in_the_order_of_the_ranks(chosen: HostListFormat, te
     assert render_host_list(GANG, chosen) == (text, ())
 
 
-@pytest.mark.parametrize("chosen", list(HostListFormat))
-def test_it_prints_nothing_without_nodes(chosen: HostListFormat) -> None:
-    assert render_host_list(placed([None]), chosen).text == ""
+def test_it_prints_nothing_without_nodes() -> None:
+    assert {render_host_list(placed([None]), chosen).text for chosen in HostListFormat} == {""}
 
 
 def test_it_names_nodes_whose_ranks_are_apart() -> None:
@@ -65,9 +64,9 @@ def test_every_format_has_every_rank(groups: list[list[str | None]]) -> None:
     assert list(expand_names(listed)) == list(dict.fromkeys(ranks))
 
 
-@pytest.mark.parametrize("chosen", list(HostListFormat))
 @pytest.mark.parametrize("name", ["a b", "a,b", "a:2", "n[1-2]", "#n", "", "a\nb", "-n", "\x1b"])
-def test_it_refuses_names_that_read_as_something_else(name: str, chosen: HostListFormat) -> None:
-    with pytest.raises(ConfigError, match="cannot hold") as caught:
-        render_host_list(placed([name]), chosen)
-    assert str(caught.value).isprintable()
+def test_it_refuses_names_that_read_as_something_else(name: str) -> None:
+    for chosen in HostListFormat:
+        with pytest.raises(ConfigError, match="cannot hold") as caught:
+            render_host_list(placed([name]), chosen)
+        assert str(caught.value).isprintable()

@@ -45,8 +45,6 @@ def test_it_prints_objects(reports: Path, chosen: str, kind: str) -> None:
     assert {document["kind"] for document in documents} == {kind}
     listed = run("export", chosen, "--reports", reports, "-o", "json").document
     assert listed["items"] == documents
-    again = run("export", chosen, "--reports", reports)
-    assert again.out == ran.out
 
 
 def test_the_keys_of_the_objects_are_the_labels_of_the_nodes(reports: Path) -> None:
@@ -184,7 +182,7 @@ def test_a_node_that_a_format_never_names_is_not_left_out(tmp_path: Path, chosen
     assert run("export", chosen, "--tree", file).code == ExitCode.OK
 
 
-@pytest.mark.parametrize("chosen", ["slurm-tree", "slurm-block", "slurm-yaml", "slinky", "nfd"])
+@pytest.mark.parametrize("chosen", ["slurm-tree", "nfd"])
 def test_an_empty_export_never_replaces_a_good_file(tmp_path: Path, chosen: str) -> None:
     good = write_tree(tmp_path, DomainSpec("leaf-1", 1, None, ("n1",)))
     words = ("export", chosen, "--tree", good, "--out", tmp_path / "out")
@@ -223,15 +221,7 @@ def test_nodes_restrict_a_saved_tree(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--reports", "."),
-        ("--tier-names", "a,b"),
-        ("--previous", "tree.json"),
-        ("--plane", "storage"),
-    ],
-)
+@pytest.mark.parametrize("words", [("--reports", "."), ("--tier-names", "a,b")])
 def test_a_saved_tree_is_the_only_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:

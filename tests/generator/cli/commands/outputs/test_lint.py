@@ -69,8 +69,6 @@ def test_it_checks_patterns_on_the_nodes(tmp_path: Path) -> None:
     [
         "kind: [\n",
         json.dumps({**GOOD, "spec": {"members": []}}) + "\n",
-        json.dumps({**GOOD, "apiVersion": "v9"}) + "\n",
-        "7\n",
         json.dumps({**GOOD, "metadata": {"name": "\x1b[2J"}}) + "\n",
     ],
 )

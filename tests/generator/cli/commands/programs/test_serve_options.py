@@ -1,4 +1,4 @@
-"""Options that `toponaut serve` and `approve` refuse, and the namespace of a replica."""
+"""Options that `toponaut serve` refuses, and the namespace of a replica."""
 
 from pathlib import Path
 
@@ -31,24 +31,6 @@ LOOPBACK = ("--insecure-loopback", "--listen", "127.0.0.1:0")
 )
 def test_it_refuses_to_serve_if(words: tuple[str, ...], why: str) -> None:
     ran = run("serve", *words, *LOOPBACK)
-    assert ran.code == ExitCode.USAGE
-    assert why in ran.err
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        pytest.param((), "either --store or --kube", id="no store is given"),
-        pytest.param(
-            ("--store", ".", "--kube"), "either --store or --kube", id="two stores are given"
-        ),
-        pytest.param(
-            ("--store", ".", "--kubeconfig", "x"), "need --kube", id="a kubeconfig has no cluster"
-        ),
-    ],
-)
-def test_it_approves_nothing_if(words: tuple[str, ...], why: str) -> None:
-    ran = run("approve", "0" * 16, *words)
     assert ran.code == ExitCode.USAGE
     assert why in ran.err
 

@@ -1,9 +1,14 @@
-"""Lists of gangs that run, from a file."""
+"""Pods that run: those of a file or a cluster, and lists of gangs.
+
+`where`, `describe`, `place` and `compare` read them.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import (
     BaseModel,
@@ -15,13 +20,67 @@ from pydantic import (
     field_validator,
 )
 
-from generator.cli.input_files import MAX_RUNNING_BYTES, read_input
-from generator.objects.yaml_document import parse_document
+from generator.cli.input_files import read_input
+from generator.cli.options import PodOptions
+from generator.kube.access import ClusterAccess
+from generator.objects.yaml_document import parse_document, parse_documents
 from generator.placement.cluster.nodes import RunningGang, RunningPods
 from generator.placement.wire import PodRequest, Tier
-from topology.model.errors import ConfigError
+from generator.store.file_kinds import FileKind, expect_kind
+from topology.model.errors import ConfigError, ParseError
 from topology.model.validation import describe_validation
 from topology.model.wire_model import DEFERRED
+
+_MAX_BYTES: Final = 64 << 20
+
+
+class LoadedPods(NamedTuple):
+    """Pods that run, and the input that was skipped."""
+
+    source: str
+    """The name to show."""
+    documents: tuple[Mapping[str, Any], ...] = ()
+    """Objects; one may be a map from pods to nodes."""
+    gangs: tuple[RunningGang, ...] | None = None
+    """What a list of gangs has instead of objects."""
+    problems: tuple[ParseError, ...] = ()
+
+
+def read_pods(given: PodOptions, cluster: ClusterAccess | None) -> LoadedPods | None:
+    """Read the pods of a list of gangs, of a file, or of the cluster; None without any of them.
+
+    Raises:
+        ConfigError: the file cannot be read, or has no pods.
+        KubeError: the pods of the cluster cannot be listed.
+    """
+    if given.running:
+        return LoadedPods(str(given.running), gangs=read_running_gangs(given.running))
+    if given.pods:
+        with expect_kind(Path(given.pods), FileKind.PODS):
+            return _read_pod_file(given.pods)
+    if cluster is None:
+        return None
+    from generator.store.cluster_store import open_cluster
+    from generator.store.kinds import WHOLE_PODS
+
+    with open_cluster(cluster, os.environ) as store:
+        return LoadedPods("the cluster", tuple(store.objects.read(WHOLE_PODS).values))
+
+
+def _read_pod_file(file: str) -> LoadedPods:
+    source, raw = read_input(file, _MAX_BYTES)
+    documents: list[Mapping[str, Any]] = []
+    problems: list[ParseError] = []
+    for document in parse_documents(raw, source=source):
+        if isinstance(document, ParseError):
+            problems.append(document)
+        elif isinstance(document.value, dict):
+            documents.append(document.value)
+        else:
+            problems.append(ParseError("expected pods", source=source, line=document.line))
+    if not documents:
+        raise ConfigError(str(problems[0]) if problems else f"{source}: expected pods")
+    return LoadedPods(source, tuple(documents), problems=tuple(problems))
 
 
 class _RunningModel(BaseModel):
@@ -75,7 +134,7 @@ def read_running_gangs(file: Path) -> tuple[RunningGang, ...]:
     Raises:
         ConfigError: the file holds no such list; the message names the file and the wrong fields.
     """
-    source, raw = read_input(str(file), MAX_RUNNING_BYTES)
+    source, raw = read_input(str(file), _MAX_BYTES)
     document = parse_document(raw, source=source).value
     try:
         if isinstance(document, dict):
