@@ -30,7 +30,7 @@ RENDERERS = ("generator.outputs.catalog", "generator.outputs.slurm", "generator.
 ENGINE = ("generator.placement.engine", "generator.placement.solve", "generator.manifests")
 GANG = str(ROOT / "fixtures" / "demo" / "gang.yaml")
 SOURCES = ("--reports", "{folder}/fabric/reports", "--nodes", "{folder}/fabric/nodes.yaml")
-FIRST_ROWS = {
+FIRST_ROWS: dict[tuple[str, ...], list[tuple[str, ...]]] = {
     (*FABRIC, *RENDERERS, *ENGINE): [
         ("tree", *SOURCES),
         ("planes", *SOURCES),

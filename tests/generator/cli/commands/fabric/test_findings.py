@@ -68,7 +68,7 @@ def test_the_ports_that_a_lost_switch_takes_down_are_one_row(tmp_path: Path) -> 
 def damaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
     """The reports of a fabric with lost cables."""
     out = tmp_path_factory.mktemp("damaged") / "fabric"
-    words = ("--hosts", 32, "--rails", 4, "--radix", 16, "--lose-links", "5%", "--out", out)
+    words = ("--hosts", 32, "--rails", 4, "--radix", 16, "--lose-links", "15%", "--out", out)
     assert run("simulate", "fabric", *words).code == ExitCode.OK
     return ("--reports", out / "reports", "--nodes", out / "nodes.yaml")
 
