@@ -156,6 +156,28 @@ def read_observation(
     return LoadedObservation(observation, inputs, inputs.problems, observed.split)
 
 
+def read_claims(sources: Sources, *, lacking: str) -> Inputs:
+    """Read the sources of a fabric without inferring its tree.
+
+    Args:
+        sources: where to read from.
+        lacking: what a source that is a tree does not have.
+
+    Raises:
+        click.UsageError: no source is given, or one that is a tree.
+        TopologyError: there is no usable input; the problems have been printed.
+    """
+    if sources.is_empty:
+        raise click.UsageError(NO_SOURCE_MESSAGE)
+    if sources.is_tree:
+        raise click.UsageError(f"HyperNodes and labels have no {lacking}: give another source")
+    with open_progress("reading the sources") as progress:
+        inputs = read_inputs(sources, progress=progress)
+    if not inputs.claims:
+        exit_without_data(inputs.problems)
+    return inputs
+
+
 def _build_no_data_problem(sources: Sources) -> ParseError:
     """Return the problem of sources without any report."""
     where = show(str(sources.reports), 1024) if sources.reports else "the cluster"

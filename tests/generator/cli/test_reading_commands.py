@@ -25,6 +25,15 @@ def rails(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     return Scene.of(tmp_path_factory.mktemp("rails"), RAILS)
 
 
+@pytest.fixture(scope="module")
+def hypernodes(rails: Scene) -> Path:
+    """The HyperNodes of the fabric."""
+    store = rails.store()
+    assert run("apply", "--store", store).code == ExitCode.OK
+    rails.write("tree.json", run("tree", rails.sweep(), "-o", "json").out)
+    return store / "hypernodes"
+
+
 Words = Callable[[Scene], list[object]]
 RAIL_INPUTS: dict[str, Words] = {
     "agents' reports": lambda scene: ["--reports", scene.reports()],
@@ -57,11 +66,11 @@ def test_it_gives_domains_the_same_names_from_reports_and_from_a_sweep(rails: Sc
     assert by_reports["tiers"] == by_sweep["tiers"]
 
 
-def test_it_reads_back_the_tree_of_the_hypernodes_that_it_writes(rails: Scene) -> None:
-    store = rails.store()
-    first = run("tree", "--reports", store / "neighborreports", "-o", "json").document
-    assert run("apply", "--store", store).code == ExitCode.OK
-    again = run("tree", "--hypernodes", store / "hypernodes", "-o", "json")
+def test_it_reads_back_the_tree_of_the_hypernodes_that_it_writes(
+    rails: Scene, hypernodes: Path
+) -> None:
+    first = run("tree", "--reports", rails.reports(), "-o", "json").document
+    again = run("tree", "--hypernodes", hypernodes, "-o", "json")
     assert again.code == ExitCode.OK, again.err
     assert partition(again.document) == partition(first)
     assert domain_names(again.document) == domain_names(first)
@@ -91,48 +100,27 @@ def test_it_keeps_stdout_a_document_when_input_is_skipped(rails: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "problem"),
+    ("words", "problem"),
     [
-        pytest.param(["--kube", "--reports", "."], "no --reports", id="a folder and a cluster"),
-        pytest.param(["--context", "a"], "need --kube", id="a context without a cluster"),
-        pytest.param(["--kube", "--hypernodes", "."], "no other source", id="a tree and a cluster"),
-        pytest.param(
-            ["--kube", "--kubeconfig", "/nowhere"], "kubeconfig /nowhere", id="a missing kubeconfig"
-        ),
+        pytest.param("--kube --reports .", "no --reports", id="a folder and a cluster"),
+        pytest.param("--context a", "need --kube", id="a context without a cluster"),
+        pytest.param("--kube --hypernodes .", "no other source", id="a tree and a cluster"),
+        pytest.param("--kube --kubeconfig /no", "kubeconfig /no", id="a missing kubeconfig"),
+        pytest.param("{hypernodes} {sweep}", "no other source", id="a tree and a sweep"),
+        pytest.param("{hypernodes} --tier-names a,b", "--tier-names", id="a tree and names"),
+        pytest.param("{hypernodes} --previous {tree}", "--previous", id="a tree and another"),
     ],
 )
-def test_it_refuses(options: list[str], problem: str) -> None:
-    ran = run("tree", *options)
+def test_it_refuses(words: str, problem: str, rails: Scene, hypernodes: Path) -> None:
+    files = {"sweep": rails.sweep(), "tree": rails.root / "tree.json"}
+    ran = run("tree", *words.format(hypernodes=f"--hypernodes {hypernodes}", **files).split())
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert problem in ran.err
 
 
-def test_it_refuses_hypernodes_with_another_source(rails: Scene) -> None:
-    store = rails.store()
-    run("apply", "--store", store)
-    ran = run("tree", "--hypernodes", store / "hypernodes", rails.sweep())
-    assert ran.code == ExitCode.USAGE
-    assert "no other source" in ran.err
-
-
-@pytest.mark.parametrize(
-    ("option", "value"), [("--tier-names", "rack,row"), ("--previous", "tree.json")]
-)
-def test_it_refuses_options_that_exclude_hypernodes(rails: Scene, option: str, value: str) -> None:
-    store = rails.store()
-    run("apply", "--store", store)
-    rails.write("tree.json", run("tree", rails.sweep(), "-o", "json").out)
-    text = str(rails.root / value) if option == "--previous" else value
-    ran = run("tree", "--hypernodes", store / "hypernodes", option, text)
-    assert ran.code == ExitCode.USAGE
-    assert option in ran.err
-
-
-def test_it_keeps_only_listed_nodes_of_hypernodes(rails: Scene) -> None:
-    store = rails.store()
-    run("apply", "--store", store)
+def test_it_keeps_only_listed_nodes_of_hypernodes(rails: Scene, hypernodes: Path) -> None:
     listed = rails.kube_nodes(*rails.hosts[:-1], "node-new")
-    ran = run("tree", "--hypernodes", store / "hypernodes", "--nodes", listed, "-o", "json")
+    ran = run("tree", "--hypernodes", hypernodes, "--nodes", listed, "-o", "json")
     assert ran.code == ExitCode.OK, ran.err
     placed = {node for row in ran.document["tiers"][0]["domains"] for node in row["nodes"]}
     assert placed == set(rails.hosts[:-1])

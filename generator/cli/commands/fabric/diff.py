@@ -121,24 +121,15 @@ class _DiffResult(NamedTuple):
 def _compare_cabling(
     given: InputOptions, cabling: Path, silence: Path | None, *, limit: int | None
 ) -> _Comparison:
-    from generator.cli.observation import parse_sources
-    from generator.ingest.sources import NO_SOURCE_MESSAGE, read_inputs
+    from generator.cli.observation import parse_sources, read_claims
     from topology.cabling.plan_diff import compare_cabling
     from topology.join.fabric_join import build_fabric
 
     sources = parse_sources(given)
-    if sources.is_empty:
-        raise click.UsageError(NO_SOURCE_MESSAGE)
-    if sources.is_tree:
-        raise click.UsageError("HyperNodes and labels have no cables: give another source")
-    if sources.planes or sources.plane:
+    if not sources.is_tree and (sources.planes or sources.plane):
         raise click.UsageError("--cabling compares all networks: give no --planes and no --plane")
-    plan = read_plan(cabling)
-    silences = read_silences(silence)
-    with open_progress("reading the sources") as progress:
-        inputs = read_inputs(sources, progress=progress)
-    if not inputs.claims:
-        exit_without_data(inputs.problems)
+    plan, silences = read_plan(cabling), read_silences(silence)
+    inputs = read_claims(sources, lacking="cables")
     if inputs.cuts:
         # A cable that is absent from a cut input is not missing, so no move can be advised.
         not_compared = ParseError("not compared with the plan: an input is cut", source="diff")

@@ -6,10 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import click
-
 from generator.cli import options
-from generator.cli.exit_codes import exit_with_problems, exit_without_data
+from generator.cli.exit_codes import exit_with_problems
 from generator.cli.options import InputOptions
 from generator.cli.output import Table, open_progress, print_document, shorten_names
 from topology.model.errors import list_some, show
@@ -41,21 +39,13 @@ def command(
     in the wrong network, write rules to a file and pass it with --planes. --explain shows what
     was compared.
     """
-    from generator.cli.observation import check_plane, parse_sources
-    from generator.ingest.sources import NO_SOURCE_MESSAGE, read_inputs
+    from generator.cli.observation import check_plane, parse_sources, read_claims
     from topology.join.fabric_join import build_fabric
     from topology.planes.plane import split_planes
 
     given = parse_sources(sources)
-    if given.is_empty:
-        raise click.UsageError(NO_SOURCE_MESSAGE)
-    if given.is_tree:
-        raise click.UsageError("HyperNodes and labels have no ports: give another source")
-    with open_progress("reading the sources") as progress:
-        inputs = read_inputs(given, progress=progress)
-        if not inputs.claims:
-            exit_without_data(inputs.problems)
-        progress.show("joining the reports")
+    inputs = read_claims(given, lacking="ports")
+    with open_progress("joining the reports"):
         fabric = build_fabric(inputs.all_claims)
         split = split_planes(fabric, inputs.planes.policies)
     check_plane(inputs.planes.plane_name, split.names)

@@ -88,6 +88,8 @@ _GOOD: Final[Mapping[str, str]] = {
 """The status of each condition of a Fabric object if nothing is wrong."""
 _MIN_MINOR: Final = 30
 """Kubernetes 1.30 is the first with ValidatingAdmissionPolicy, which limits the agents."""
+_PRESENT: Final = frozenset({"version", "crds", "reports", "agent_sets"})
+"""Facts that every cluster with Toponaut has; others may be absent, which the checks judge."""
 _LEASE_SPARE_S: Final = 5
 _OLD_REPORTS: Final = timedelta(hours=8)
 """An agent writes its status at least every 7 hours."""
@@ -124,7 +126,7 @@ def check_cluster(facts: ClusterFacts, *, now: datetime, namespace: str) -> list
     checks: list[Check] = []
     reported: set[str] = set()
     for subject, names, judge in _CHECKS:
-        problems = {name: found for name in names if (found := getattr(facts, name).problem)}
+        problems = {name: found for name in names if (found := _find_gap(facts, name))}
         if not problems:
             rows = judge(getattr(facts, names[0]).value, cluster)
             checks += [row._replace(subject=row.subject or subject) for row in rows]
@@ -132,6 +134,12 @@ def check_cluster(facts: ClusterFacts, *, now: datetime, namespace: str) -> list
             checks.append(_unknown(next(iter(problems.values())))._replace(subject=subject))
         reported.update(problems)
     return checks
+
+
+def _find_gap(facts: ClusterFacts, name: str) -> str:
+    """Return why a fact is unknown; empty if it is known."""
+    fact: Fact = getattr(facts, name)
+    return fact.problem or ("missing" if fact.value is None and name in _PRESENT else "")
 
 
 def _ok(message: str) -> Check:
@@ -146,13 +154,13 @@ def _error(message: str, fix: str) -> Check:
     return Check("", Outcome.ERROR, message, fix)
 
 
-def _unknown(problem: str = "missing") -> Check:
+def _unknown(problem: str) -> Check:
     return Check("", Outcome.UNKNOWN, f"cannot be read: {show(problem, 400)}")
 
 
 def _check_version(value: Any, _: _Cluster) -> Iterator[Check]:  # noqa: ANN401 - decoded JSON
     if not isinstance(value, Mapping):
-        yield _unknown()
+        yield _unknown("no version")
         return
     text = show(str(value.get("gitVersion", "")))
     minor = "".join(char for char in str(value.get("minor", "")) if char.isdigit())
@@ -163,10 +171,7 @@ def _check_version(value: Any, _: _Cluster) -> Iterator[Check]:  # noqa: ANN401 
         yield _ok(text)
 
 
-def _check_own_crds(crds: Mapping[str, CrdFact] | None, _: _Cluster) -> Iterator[Check]:
-    if crds is None:
-        yield _unknown()
-        return
+def _check_own_crds(crds: Mapping[str, CrdFact], _: _Cluster) -> Iterator[Check]:
     versions = {kind.crd_name: kind.version for kind in _OWN_KINDS}
     shown_versions = ", ".join(sorted(set(versions.values())))
     missing = [name for name in versions if name not in crds]
@@ -230,11 +235,8 @@ def _check_generator(lease: object, cluster: _Cluster) -> Iterator[Check]:
         yield _ok(f"{show(holder)} leads")
 
 
-def _check_reports(reports: Sequence[ReportFact] | None, cluster: _Cluster) -> Iterator[Check]:
+def _check_reports(reports: Sequence[ReportFact], cluster: _Cluster) -> Iterator[Check]:
     look = f"kubectl -n {cluster.namespace} get pods -o wide; on a node: toponaut-agent doctor"
-    if reports is None:
-        yield _unknown()
-        return
     if not reports:
         yield _error("no agent has written a report", look)
         return
@@ -260,10 +262,10 @@ def _check_reports(reports: Sequence[ReportFact] | None, cluster: _Cluster) -> I
         yield _warning(message, _SYNCHRONIZE)
 
 
-def _check_collectors(reports: Sequence[ReportFact] | None, cluster: _Cluster) -> Iterator[Check]:
+def _check_collectors(reports: Sequence[ReportFact], cluster: _Cluster) -> Iterator[Check]:
     """Yield the collectors that fail, each with its nodes and the message of one of them."""
     messages: dict[str, dict[str, str]] = {}
-    for report in reports or ():
+    for report in reports:
         for name, message in report.failures:
             messages.setdefault(name, {})[report.name] = message
     fix = f"on a node: toponaut-agent doctor, or: kubectl -n {cluster.namespace} logs POD"
@@ -294,9 +296,7 @@ def _check_sweepers(fabric: object, cluster: _Cluster) -> Iterator[Check]:
         yield _ok("no node sweeps: no host reports an InfiniBand subnet")
 
 
-def _check_outputs(crds: Mapping[str, CrdFact] | None, cluster: _Cluster) -> Iterator[Check]:
-    if crds is None:
-        return
+def _check_outputs(crds: Mapping[str, CrdFact], cluster: _Cluster) -> Iterator[Check]:
     for output, (system, kind) in _OUTPUT_KINDS.items():
         is_wanted, is_installed = output in cluster.outputs, kind.crd_name in crds
         if is_wanted and not is_installed:
@@ -311,7 +311,7 @@ def _check_outputs(crds: Mapping[str, CrdFact] | None, cluster: _Cluster) -> Ite
             yield _warning(message, fix)._replace(subject=system)
 
 
-def _check_scheduler(crds: Mapping[str, CrdFact] | None, cluster: _Cluster) -> Iterator[Check]:
+def _check_scheduler(crds: Mapping[str, CrdFact], cluster: _Cluster) -> Iterator[Check]:
     """Yield whether Volcano's scheduler reads HyperNodes."""
     if not _uses_volcano(crds, cluster):
         return
@@ -325,7 +325,7 @@ def _check_scheduler(crds: Mapping[str, CrdFact] | None, cluster: _Cluster) -> I
         yield _error(message, "add it to the tiers in the ConfigMap volcano-scheduler-configmap")
 
 
-def _check_discovery(crds: Mapping[str, CrdFact] | None, cluster: _Cluster) -> Iterator[Check]:
+def _check_discovery(crds: Mapping[str, CrdFact], cluster: _Cluster) -> Iterator[Check]:
     """Yield whether Volcano's own discovery writes HyperNodes too."""
     if not _uses_volcano(crds, cluster):
         return
@@ -339,8 +339,8 @@ def _check_discovery(crds: Mapping[str, CrdFact] | None, cluster: _Cluster) -> I
         yield _ok("not configured" if config.value is None else "is off")
 
 
-def _uses_volcano(crds: Mapping[str, CrdFact] | None, cluster: _Cluster) -> bool:
-    return HYPERNODES.crd_name in (crds or ()) and OutputType.HYPERNODE in cluster.outputs
+def _uses_volcano(crds: Mapping[str, CrdFact], cluster: _Cluster) -> bool:
+    return HYPERNODES.crd_name in crds and OutputType.HYPERNODE in cluster.outputs
 
 
 def _data_of(fact: Fact) -> Iterable[object]:
@@ -375,11 +375,8 @@ def _show_age(age: timedelta) -> str:
     return show_count(seconds, "second")
 
 
-def _check_agent_pods(rows: Sequence[AgentSetFact] | None, cluster: _Cluster) -> Iterator[Check]:
+def _check_agent_pods(rows: Sequence[AgentSetFact], cluster: _Cluster) -> Iterator[Check]:
     """Yield whether each node that should have an agent has a ready one."""
-    if rows is None:
-        yield _unknown()
-        return
     wanted = {row.name: row.num_wanted for row in rows}
     for row in rows:
         message = f"{show(row.name)}: {row.num_ready} of {show_count(row.num_wanted, 'pod')} ready"

@@ -359,13 +359,6 @@ def test_it_refuses_as_wrong_usage(
     assert why in ran.err
 
 
-def test_it_refuses_a_tree_beside_another_source(scene: Scene, tmp_path: Path) -> None:
-    ran = place_in(
-        scene, write_request(tmp_path), "--reports", scene.root / "store/neighborreports"
-    )
-    assert (ran.code, "give no other source" in ran.err) == (ExitCode.USAGE, True)
-
-
 def test_it_says_that_arguments_of_volcanos_plugin_have_no_effect(
     scene: Scene, tmp_path: Path
 ) -> None:
