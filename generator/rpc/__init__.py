@@ -12,7 +12,7 @@ calls: the interceptor of every call: caller, deadline, shares, sizes, stalls, e
 limits: limits of a call and of all calls together.
 status_errors: failure kinds, and their google.rpc details.
 auth: authentication, TLS files and loopback addresses.
-client: typed clients of both services.
+client: `PlacementClient`, one channel to a server, for `toponaut place` and `toponaut rpc`.
 messages: protobuf messages from values, and back.
 toponaut: code generated from the proto files by `make proto`.
 

@@ -27,7 +27,7 @@ from msgspec import structs
 from generator.kube.resources import HYPERNODES
 from generator.outputs.hypernode.forest import build_hypernode_tree
 from generator.outputs.hypernode.model import parse_manifest
-from generator.rpc.client.typed_client import PlacementClient
+from generator.rpc.client import PlacementClient
 from tests.bench.agent_at_rest import peak_rss_bytes
 from tests.bench.cluster_load import (
     list_sweeper,

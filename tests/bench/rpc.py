@@ -24,7 +24,7 @@ import grpc
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.presets import Preset
-from generator.rpc.client.typed_client import PlacementClient
+from generator.rpc.client import PlacementClient
 from generator.rpc.messages.requests import encode_request
 from generator.rpc.published_state import PublishedState
 from generator.rpc.server import PlacementServer
@@ -43,6 +43,8 @@ BATCH_TARGET: Final = 3.0
 """Times the gangs a second of single calls."""
 _ECHO: Final = "/bench.Echo/Echo"
 _LATE_S: Final = 60.0
+_BATCH_GANGS: Final = 256
+"""Gangs of a message."""
 _now: Final = time.perf_counter
 
 
@@ -148,12 +150,19 @@ def _rates(address: str, batches: int) -> tuple[float, float]:
     single_s = batch_s = 0.0
     num = 0
     with PlacementClient(address, _LATE_S) as client:
+        place_batch = placement_pb2_grpc.PlacementServiceStub(client.channel).PlaceBatch
         for _ in range(batches):
-            batch_s += _seconds(lambda: list(client.place_batch(requests)))
+            batch_s += _seconds(lambda: list(place_batch(_messages(requests), timeout=_LATE_S)))
             for request in requests[:64]:
                 single_s += _seconds(lambda: client.place(request))  # noqa: B023 - called at once
             num += 64
     return num / single_s, batches * len(requests) / batch_s
+
+
+def _messages(requests: list[dict[str, Any]]) -> Iterator[pb.PlaceBatchRequest]:
+    for row in range(0, len(requests), _BATCH_GANGS):
+        specs = [encode_request(request) for request in requests[row : row + _BATCH_GANGS]]
+        yield pb.PlaceBatchRequest(specs=specs)
 
 
 def _seconds(call: Callable[[], object]) -> float:

@@ -12,7 +12,7 @@ import pytest
 from generator.cli.exit_codes import ExitCode
 from generator.kube.resources import RESERVATIONS
 from generator.reservations.records import HeldGroup, RankRun, render_spec, render_status
-from generator.rpc.client.connection import is_transient
+from generator.rpc.client import is_transient
 from generator.rpc.status_errors import CallFailure, FailureKind, decode_failure
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc

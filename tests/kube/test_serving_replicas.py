@@ -10,7 +10,7 @@ import pytest
 
 from generator.cli.exit_codes import ExitCode
 from generator.kube.resources import HYPERNODES
-from generator.rpc.client.typed_client import PlacementClient
+from generator.rpc.client import PlacementClient
 from tests.generator.rpc.clusters import request_for
 from tests.generator.scenes import PAIRS, Scene
 from tests.kube.conftest import connecting, with_volcano

@@ -9,7 +9,7 @@ import pytest
 from generator.kube.transport import KubeTransport
 from generator.rpc.auth.key_files import ClientIdentity
 from generator.rpc.auth.tokens import TokenReviews
-from generator.rpc.client.typed_client import PlacementClient, PlacementServerError, Retries
+from generator.rpc.client import PlacementClient, PlacementServerError, Retries
 from tests.generator.rpc.clusters import request_for
 from tests.generator.rpc.credentials import SOON_S, Pki, Served, served
 from tests.kube.accounts import AUDIENCE, Accounts, create_accounts

@@ -63,9 +63,9 @@ def decode_placement(message: pb.Placement) -> Placement:
     """
     return Placement(
         is_feasible=message.feasible,
-        assignment=decode_assignments(message.assignment),
+        assignment=_decode_assignments(message.assignment),
         tier=message.tier if message.HasField("tier") else None,
-        objective=decode_objective(message.objective),
+        objective=_decode_objective(message.objective),
         is_proved=message.proved,
         victims=tuple(message.victims),
         reason=_decode_reason(message.reason) if message.HasField("reason") else None,
@@ -88,7 +88,7 @@ def encode_assignments(placement: Placement) -> list[pb.Assignment]:
     ]
 
 
-def decode_assignments(rows: Iterable[pb.Assignment]) -> Mapping[str, tuple[str | None, ...]]:
+def _decode_assignments(rows: Iterable[pb.Assignment]) -> Mapping[str, tuple[str | None, ...]]:
     """Return the node of each pod per group."""
     return MappingProxyType(
         {row.group: tuple([node or None for node in row.nodes]) for row in rows}
@@ -103,7 +103,7 @@ def encode_objective(placement: Placement) -> list[pb.ObjectiveTerm]:
     ]
 
 
-def decode_objective(terms: Iterable[pb.ObjectiveTerm]) -> Mapping[str, object]:
+def _decode_objective(terms: Iterable[pb.ObjectiveTerm]) -> Mapping[str, object]:
     """Return the values of the objective by name, in their order."""
     return MappingProxyType({term.name: _decode_value(term) for term in terms})
 

@@ -1,21 +1,20 @@
-"""Trees, changes of trees, and findings as protobuf messages, and back."""
+"""Trees, changes of trees, and findings as protobuf messages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
 from generator.rpc.toponaut.v1 import topology_pb2 as pb
-from topology.model.facts import Finding, FindingKind, PortName, Severity
-from topology.model.tree import Domain, DomainSpec, TopologyTree, Unplaced, build_tree
+from topology.model.facts import Finding, PortName, Severity
+from topology.model.tree import Domain, TopologyTree, Unplaced
 
 MAX_ROW_NODES: Final = 4096
 """Nodes per row of a domain; names have at most 253 characters, so a row is below 1.1 MB."""
 SEVERITIES: Final = {
     severity: pb.Severity.Value(f"SEVERITY_{severity.name}") for severity in Severity
 }
-_SEVERITY_BY_NUMBER: Final = {number: severity for severity, number in SEVERITIES.items()}
 
 
 def _encode_domain(tree: TopologyTree, domain: Domain, first: int) -> pb.Domain:
@@ -103,50 +102,6 @@ def _index_domains(tree: TopologyTree) -> dict[str, tuple[object, ...]]:
     }
 
 
-class TreeAssembler:
-    """Assembles a tree from its rows."""
-
-    def __init__(self) -> None:
-        """Start with an empty tree."""
-        self._domains: dict[str, DomainSpec] = {}
-        self._unplaced: dict[str, str] = {}
-        self._replaced_names: set[str] = set()
-
-    def put(self, domains: Iterable[pb.Domain], unplaced: Iterable[pb.UnplacedNode]) -> None:
-        """Add rows; a domain's first row since `build_tree` replaces it, further rows add nodes."""
-        for row in domains:
-            earlier = self._domains[row.name] if row.name in self._replaced_names else None
-            self._replaced_names.add(row.name)
-            self._domains[row.name] = DomainSpec(
-                name=row.name,
-                tier=row.tier,
-                parent=row.parent or None,
-                nodes=(*(earlier.nodes if earlier else ()), *row.nodes),
-                switches=earlier.switches if earlier else tuple(row.switches),
-                margin=row.margin,
-            )
-        self._unplaced |= {row.node: row.reason for row in unplaced}
-
-    def remove(self, domains: Iterable[str], unplaced: Iterable[str]) -> None:
-        """Remove domains and unplaced nodes."""
-        for name in domains:
-            self._domains.pop(name, None)
-        for node in unplaced:
-            self._unplaced.pop(node, None)
-
-    def build_tree(self, plane: str, tiers: Iterable[str]) -> TopologyTree:
-        """Return the tree of the rows so far.
-
-        Raises:
-            InvariantError: the rows do not form a forest.
-        """
-        self._replaced_names.clear()
-        unplaced = [Unplaced(node, reason) for node, reason in self._unplaced.items()]
-        return build_tree(
-            self._domains.values(), tiers=tuple(tiers), plane=plane, unplaced=unplaced
-        )
-
-
 def encode_finding(finding: Finding) -> pb.Finding:
     """Return a finding as a message."""
     return pb.Finding(
@@ -164,29 +119,5 @@ def encode_finding(finding: Finding) -> pb.Finding:
     )
 
 
-def decode_finding(message: pb.Finding) -> Finding:
-    """Return the finding of a message.
-
-    Raises:
-        ValueError: this version does not know its kind or severity.
-    """
-    if message.severity not in _SEVERITY_BY_NUMBER:
-        raise ValueError(f"{message.severity} is not a severity of this version")
-    return Finding(
-        kind=FindingKind(message.kind),
-        device=message.device,
-        port=message.port if message.HasField("port") else None,
-        severity=_SEVERITY_BY_NUMBER[message.severity],
-        message=message.message,
-        ports=tuple(_decode_port(row) for row in message.ports),
-        swap=tuple((_decode_port(row.first), _decode_port(row.second)) for row in message.swaps),
-        since=message.since if message.HasField("since") else None,
-    )
-
-
 def _encode_port(port: PortName) -> pb.PortName:
     return pb.PortName(device=port.device, port=port.port)
-
-
-def _decode_port(message: pb.PortName) -> PortName:
-    return PortName(message.device, message.port)

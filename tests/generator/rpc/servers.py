@@ -10,8 +10,7 @@ from typing import Any, cast
 
 import grpc
 
-from generator.rpc.client.connection import Retries
-from generator.rpc.client.typed_client import PlacementClient
+from generator.rpc.client import PlacementClient, Retries
 from generator.rpc.published_state import PublishedState
 from generator.rpc.server import PLACEMENT_SERVICE, PlacementServer
 from generator.rpc.status_errors import CallFailure, decode_failure

@@ -17,7 +17,7 @@ from generator.cli.exit_codes import ExitCode
 from generator.reconcile.result import QueryResult
 from generator.rpc.auth.key_files import ClientIdentity
 from generator.rpc.auth.tls import ServerCertificates, TlsFiles
-from generator.rpc.client.typed_client import PlacementClient, PlacementServerError
+from generator.rpc.client import PlacementClient, PlacementServerError
 from generator.rpc.published_state import PublishedState
 from generator.rpc.server import PlacementServer
 from generator.rpc.status_errors import CallFailure, FailureKind

@@ -12,7 +12,7 @@ from generator.placement.cluster.nodes import Exclusion, NodeSpec, RunningGang, 
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
 from generator.placement.request import parse_request
-from generator.rpc.client.typed_client import PlacementClient
+from generator.rpc.messages.answers import encode_placement
 from generator.rpc.messages.requests import encode_request
 from generator.rpc.published_state import PublishedState
 from generator.rpc.status_errors import FailureKind
@@ -29,33 +29,38 @@ def published() -> PublishedState:
 
 
 @pytest.fixture
-def client(published: PublishedState) -> Iterator[PlacementClient]:
-    with serving(published) as server, PlacementClient(server.address, SOON_S) as made:
-        yield made
-
-
-@pytest.fixture
 def stubs(published: PublishedState) -> Iterator[Stubs]:
     with serving(published) as server, grpc.insecure_channel(server.address) as channel:
         yield Stubs(channel)
 
 
-def test_it_lists_sets_of_nodes_best_first(client: PlacementClient) -> None:
-    found = client.candidates(request_for(2))
-    assert [row.nodes for row in found] == [("a1", "a2"), ("b1", "b2"), ("b3", "b4"), ("a3", "c1")]
+def candidates(stubs: Stubs, count: int, max_candidates: int = 0) -> list[pb.Candidate]:
+    spec = encode_request(request_for(count))
+    asked = pb.CandidatesRequest(spec=spec, max_candidates=max_candidates)
+    return [*stubs.placement.Candidates(asked, timeout=SOON_S).candidates]
+
+
+def test_it_lists_sets_of_nodes_best_first(stubs: Stubs) -> None:
+    found = candidates(stubs, 2)
+    assert [[*row.nodes] for row in found] == [
+        ["a1", "a2"],
+        ["b1", "b2"],
+        ["b3", "b4"],
+        ["a3", "c1"],
+    ]
     assert [row.tier for row in found] == ["leaf", "leaf", "leaf", "spine"]
-    assert all(row.is_proved for row in found)
+    assert all(row.proved for row in found)
 
 
-def test_it_lists_first_what_place_answers(client: PlacementClient) -> None:
-    request = request_for(4)
-    first, answer = client.candidates(request)[0], place(SNAPSHOT, parse_request(request))
+def test_it_lists_first_what_place_answers(stubs: Stubs) -> None:
+    first = candidates(stubs, 4)[0]
+    answer = encode_placement(place(SNAPSHOT, parse_request(request_for(4))))
     assert (first.assignment, first.tier) == (answer.assignment, answer.tier)
     assert first.objective == answer.objective
 
 
-def test_it_puts_no_node_in_two_sets(client: PlacementClient) -> None:
-    nodes = [node for row in client.candidates(request_for(1), 64) for node in row.nodes]
+def test_it_puts_no_node_in_two_sets(stubs: Stubs) -> None:
+    nodes = [node for row in candidates(stubs, 1, 64) for node in row.nodes]
     assert sorted(nodes) == sorted(SNAPSHOT.tree.nodes)
 
 

@@ -11,8 +11,7 @@ from contextlib import contextmanager
 import grpc
 import pytest
 
-from generator.rpc.client.connection import PARSE_LOGGER
-from generator.rpc.client.typed_client import PlacementClient, PlacementServerError
+from generator.rpc.client import PARSE_LOGGER, PlacementClient, PlacementServerError
 from generator.rpc.limits import MAX_MESSAGE_BYTES
 from generator.rpc.status_errors import ERROR_DOMAIN, CallFailure, FailureKind, encode_status
 from generator.rpc.toponaut.v1 import placement_pb2 as pb

@@ -24,7 +24,7 @@ from grpc_status import rpc_status
 
 from generator.reservations.records import Refusal, RefusalKind
 from generator.rpc.auth.tls import OVERLAP_S, TlsFiles
-from generator.rpc.client.connection import is_transient
+from generator.rpc.client import is_transient
 from generator.rpc.forwarded_calls import FORWARDED_FOR, LEADER_VERSION
 from generator.rpc.limits import MAX_CALLER_FORWARDED
 from generator.rpc.status_errors import CallFailure, FailureKind, decode_failure

@@ -14,7 +14,7 @@ from grpc_reflection.v1alpha import reflection_pb2
 
 from generator.placement.answer import ReasonKind
 from generator.rpc.calls import CallInterceptor, StallWatch
-from generator.rpc.client.typed_client import PlacementClient
+from generator.rpc.client import PlacementClient
 from generator.rpc.limits import (
     MAX_CALLER_OTHER_STREAMS,
     MAX_CALLER_STREAMS,

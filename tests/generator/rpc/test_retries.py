@@ -7,7 +7,7 @@ import time
 import grpc
 import pytest
 
-from generator.rpc.client.typed_client import Retries
+from generator.rpc.client import Retries
 from generator.rpc.status_errors import CallFailure, FailureKind, encode_status
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from runtime.retry import Backoff

@@ -10,7 +10,7 @@ import pytest
 
 from generator.cli.exit_codes import ExitCode
 from generator.reconcile.result import RoundOutcome
-from generator.rpc.client.methods import METHODS
+from generator.rpc.client import METHODS
 from generator.rpc.published_state import PublishedState
 from tests.generator.rpc.clusters import snapshot_of
 from tests.generator.rpc.servers import serving

@@ -17,7 +17,7 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
 from generator.placement.cluster.nodes import RunningGang, RunningPods
-from generator.rpc.client.typed_client import PlacementClient, PlacementServerError
+from generator.rpc.client import PlacementClient, PlacementServerError
 from generator.rpc.limits import (
     MAX_CALLER_THREADS,
     MAX_CALLER_WAITING,

@@ -10,7 +10,6 @@ from google.protobuf.message import Message
 
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.rpc import calls
-from generator.rpc.client.typed_client import TopologyClient
 from generator.rpc.messages.pages import STREAM_PART_BYTES
 from generator.rpc.messages.requests import encode_request
 from generator.rpc.published_state import PublishedState
@@ -19,6 +18,7 @@ from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import topology_pb2 as tb
 from tests.generator.rpc.clusters import place_message, request_for, snapshot_of, tree_of
 from tests.generator.rpc.servers import SOON_S, Stubs, failed, serving
+from tests.generator.rpc.trees import watch_trees
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def published() -> PublishedState:
 
 def test_it_sends_a_slow_reader_the_newest_tree(published: PublishedState) -> None:
     wide = [f"node-{number:0200}" for number in range(1500)]
-    with serving(published) as server, TopologyClient(server.address, SOON_S) as client:
-        watch = client.watch(SOON_S)
+    with serving(published) as server, grpc.insecure_channel(server.address) as channel:
+        watch = watch_trees(Stubs(channel))
         next(watch)
         for number in range(30):
             tree = tree_of((*wide, f"last-{number}"), ("b1",))
@@ -39,7 +39,6 @@ def test_it_sends_a_slow_reader_the_newest_tree(published: PublishedState) -> No
             told += 1
             if seen.tree == tree_of((*wide, "last-29"), ("b1",)):
                 break
-        watch.close()
     assert told < 30
 
 

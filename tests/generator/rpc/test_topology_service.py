@@ -12,14 +12,14 @@ import pytest
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.reconcile.result import RoundOutcome
-from generator.rpc.client.typed_client import TopologyClient
 from generator.rpc.messages.requests import encode_request
+from generator.rpc.messages.trees import encode_finding
 from generator.rpc.published_state import MAX_TREES, PublishedState, hash_tree
-from generator.rpc.server import PlacementServer
 from generator.rpc.status_errors import FailureKind
 from generator.rpc.toponaut.v1 import topology_pb2 as pb
 from tests.generator.rpc.clusters import request_for, snapshot_of, tree_of
 from tests.generator.rpc.servers import SOON_S, Stubs, failed, serving
+from tests.generator.rpc.trees import read_tree, watch_trees
 from topology.model.facts import Finding, FindingKind, PortName, Severity
 from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree
 
@@ -43,30 +43,22 @@ def published() -> PublishedState:
 
 
 @pytest.fixture
-def client(published: PublishedState) -> Iterator[TopologyClient]:
-    with serving(published) as server, TopologyClient(server.address, SOON_S) as made:
-        yield made
-
-
-@pytest.fixture
 def stubs(published: PublishedState) -> Iterator[Stubs]:
     with serving(published) as server, grpc.insecure_channel(server.address) as channel:
         yield Stubs(channel)
 
 
-def test_it_returns_the_whole_tree(client: TopologyClient) -> None:
-    found = client.tree()
+def test_it_returns_the_whole_tree(stubs: Stubs) -> None:
+    found = read_tree(stubs)
     assert found.tree == tree_with("x1", "x2")
     assert found.revision == hash_tree(found.tree)
 
 
-def test_it_returns_a_domain_of_very_many_nodes(
-    client: TopologyClient, published: PublishedState
-) -> None:
+def test_it_returns_a_domain_of_very_many_nodes(stubs: Stubs, published: PublishedState) -> None:
     wide = tree_with(wide=9000)
     published.snapshot = build_snapshot(wide, {})
-    assert client.tree().tree == wide
-    assert next(client.watch(SOON_S)).tree == wide
+    assert read_tree(stubs).tree == wide
+    assert next(watch_trees(stubs)).tree == wide
 
 
 @pytest.mark.parametrize("size", range(1, 8))
@@ -151,8 +143,8 @@ def test_it_refuses_a_token_that_is(stubs: Stubs, token: str) -> None:
         assert (code, failure.field) == (grpc.StatusCode.INVALID_ARGUMENT, "page_token")
 
 
-def test_it_sends_each_newer_tree(client: TopologyClient, published: PublishedState) -> None:
-    watch = client.watch(SOON_S)
+def test_it_sends_each_newer_tree(stubs: Stubs, published: PublishedState) -> None:
+    watch = watch_trees(stubs)
     assert next(watch).tree == tree_with("x1", "x2")
     for tree in (tree_with(), tree_of(*LEAVES), tree_with("x1", wide=9000)):
         published.snapshot = build_snapshot(tree, {})
@@ -197,31 +189,18 @@ def test_it_reports_that_a_revision_is_no_longer_stored(stubs: Stubs) -> None:
     assert (code, failure.kind) == (grpc.StatusCode.OUT_OF_RANGE, FailureKind.REVISION_COMPACTED)
 
 
-def test_it_survives_a_restart_of_the_server(published: PublishedState) -> None:
-    with serving(published) as server:
-        client = TopologyClient(server.address, SOON_S)
-        watch = client.watch(SOON_S)
-        next(watch)
-        address = server.address
-    again = PlacementServer(address, PublishedState(snapshot_of(*LEAVES)))
-    try:
-        assert next(watch).tree == tree_of(*LEAVES)
-    finally:
-        watch.close()
-        again.stop(deadline_s=0)
-
-
-def test_it_wakes_a_waiting_gang(client: TopologyClient, published: PublishedState) -> None:
+def test_it_wakes_a_waiting_gang(stubs: Stubs, published: PublishedState) -> None:
     published.snapshot = full = snapshot_of(*LEAVES)
-    watch = client.watch_feasible(request_for(4, required="leaf"), SOON_S)
-    assert not next(watch).is_feasible
+    asked = pb.WatchFeasibleRequest(spec=encode_request(request_for(4, required="leaf")))
+    watch = stubs.topology.WatchFeasible(asked, timeout=SOON_S)
+    assert not next(watch).placement.feasible
     nodes = {name: NodeSpec(name, {"slots": 2}) for name in full.tree.nodes}
     published.snapshot = build_snapshot(full.tree, nodes)
-    found = next(watch)
-    assert found.is_feasible
-    assert found.tier == "leaf"
+    found = next(watch).placement
+    assert (found.feasible, found.tier) == (True, "leaf")
     published.snapshot = snapshot_of(("c1",))
-    assert not next(watch).is_feasible
+    assert not next(watch).placement.feasible
+    watch.cancel()
 
 
 def test_it_wakes_a_gang_only_after_a_change(stubs: Stubs, published: PublishedState) -> None:
@@ -232,11 +211,6 @@ def test_it_wakes_a_gang_only_after_a_change(stubs: Stubs, published: PublishedS
     published.snapshot = snapshot_of()
     assert not next(watch).placement.feasible
     watch.cancel()
-
-
-def test_it_ends_a_watch_when_its_time_is_up(client: TopologyClient) -> None:
-    assert len(list(client.watch_feasible(request_for(1), 0.2))) == 1
-    assert len(list(client.watch(0.2))) == 1
 
 
 def test_it_ends_watches_when_the_server_stops(published: PublishedState) -> None:
@@ -262,18 +236,37 @@ FINDINGS = (
 )
 
 
-def test_it_lists_complete_findings(client: TopologyClient, published: PublishedState) -> None:
+def list_findings(stubs: Stubs, *kinds: str) -> list[pb.Finding]:
+    return [
+        *stubs.topology.ListFindings(pb.ListFindingsRequest(kinds=kinds), timeout=SOON_S).findings
+    ]
+
+
+def test_it_lists_complete_findings(stubs: Stubs, published: PublishedState) -> None:
     published.on_round(RoundOutcome(0.1, findings=FINDINGS))
-    assert client.findings() == tuple(FINDINGS[at] for at in (3, 1, 2, 0))
-    assert client.findings(["island", "swapped-cable"]) == (FINDINGS[2], FINDINGS[0])
+    assert list_findings(stubs) == [encode_finding(FINDINGS[at]) for at in (3, 1, 2, 0)]
+    found = list_findings(stubs, "island", "swapped-cable")
+    assert found == [encode_finding(FINDINGS[at]) for at in (2, 0)]
+    own, other = pb.PortName(device="n2", port="eth0"), pb.PortName(device="sw2", port="2")
+    assert found[1] == pb.Finding(
+        kind="swapped-cable",
+        device="n2",
+        port="eth0",
+        severity=pb.SEVERITY_ERROR,
+        message="look at n2",
+        ports=[own, other],
+        swaps=[pb.Swap(first=own, second=other)],
+        since="2026-01-01",
+    )
+    assert not found[0].HasField("port")
 
 
 def test_it_keeps_the_findings_of_the_last_successful_round(
-    client: TopologyClient, published: PublishedState
+    stubs: Stubs, published: PublishedState
 ) -> None:
     published.on_round(RoundOutcome(0.1, findings=FINDINGS))
     published.on_round(RoundOutcome(0.1, is_failed=True))
-    assert len(client.findings()) == len(FINDINGS)
+    assert len(list_findings(stubs)) == len(FINDINGS)
 
 
 def test_it_lists_findings_by_severity(stubs: Stubs, published: PublishedState) -> None:

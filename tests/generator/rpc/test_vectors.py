@@ -14,7 +14,7 @@ from generator.placement.cluster.nodes import RunningGang
 from generator.placement.cluster.snapshot import Snapshot, without_running
 from generator.placement.engine import place
 from generator.placement.request import parse_request
-from generator.rpc.client.typed_client import PlacementClient
+from generator.rpc.client import PlacementClient
 from generator.rpc.published_state import PublishedState
 from generator.rpc.server import PlacementServer
 from tests.effort import first_of

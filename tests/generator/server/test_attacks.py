@@ -21,7 +21,7 @@ import grpc
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.rpc.client.typed_client import PlacementClient
+from generator.rpc.client import PlacementClient
 from generator.rpc.limits import CROWDED_STALL_S, HANDSHAKE_S, MAX_CONNECTIONS, NUM_THREADS
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc

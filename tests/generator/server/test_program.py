@@ -11,7 +11,7 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from generator.cli.exit_codes import ExitCode
-from generator.rpc.client.typed_client import PlacementClient
+from generator.rpc.client import PlacementClient
 from tests.generator.rpc.clusters import request_for
 from tests.generator.scenes import PAIRS, Scene, run
 from tests.generator.server.programs import SOON_S, Serving, serving

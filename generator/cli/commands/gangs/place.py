@@ -134,7 +134,7 @@ def _place_on_server(
     server: ServerEndpoint, loaded: LoadedRequest, preset: str | None, timeout_s: float
 ) -> Placement:
     from generator.cli.cluster_input import fit_to_server
-    from generator.rpc.client.typed_client import PlacementClient
+    from generator.rpc.client import PlacementClient
 
     fitted = fit_to_server(loaded)
     running, _ = fitted.build_running(fitted.to_request(preset))

@@ -45,8 +45,7 @@ def command(
     generator/rpc/toponaut/v1 define the requests, such as {spec: {groups: [{name: w,
     count: 4}]}} for Place.
     """
-    from generator.rpc.client.connection import Connection
-    from generator.rpc.client.methods import METHODS, call_method
+    from generator.rpc.client import METHODS, PlacementClient
 
     endpoint = server.find_endpoint()
     if endpoint is None:
@@ -59,15 +58,15 @@ def command(
     messages = list(_parse_messages(rpc_method, file))
     if len(messages) != 1 and not rpc_method.client_streaming:
         raise ConfigError(f"{method} takes one document, got {len(messages)}")
-    with Connection(endpoint.address, timeout, endpoint.identity) as connection:
-        for answer in islice(call_method(connection, rpc_method, messages), count):
+    with PlacementClient(endpoint.address, timeout, endpoint.identity) as client:
+        for answer in islice(client.call_method(rpc_method, messages), count):
             _print_answer(answer, is_line=rpc_method.server_streaming)
 
 
 def _parse_messages(method: MethodDescriptor, file: str | None) -> Iterator[Message]:
     """Yield the messages of a file; without a file, one message with default fields."""
     from generator.cli.input_files import MAX_REQUEST_BYTES, read_input, split_documents
-    from generator.rpc.client.methods import parse_message
+    from generator.rpc.client import parse_message
 
     if file is None:
         yield parse_message(method, {}, "")

@@ -1,24 +1,39 @@
-"""`Connection`: one long-lived channel to one server, with retries and translated errors."""
+"""The client of a server: one channel, with retries and translated errors.
+
+It places gangs for `toponaut place --server`, and calls any method with documents for
+`toponaut rpc`. Repeating a call is safe for every method. The module imports no server code.
+"""
 
 from __future__ import annotations
 
 import logging
 import random  # noqa: TID251 - this is an edge: it spreads retries
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Event
 from types import TracebackType
-from typing import Final, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, Self, TypeVar
 
 import grpc
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
+from generator.placement.answer import Placement
+from generator.placement.cluster.nodes import RunningGang
+from generator.placement.request import parse_request
 from generator.rpc.auth.key_files import NO_TLS, ClientIdentity, read_key_file
 from generator.rpc.auth.loopback import parse_listen_address, parse_loopback_address
 from generator.rpc.limits import MAX_MESSAGE_BYTES
+from generator.rpc.messages.answers import decode_placement
+from generator.rpc.messages.requests import encode_request
+from generator.rpc.reported_pods import encode_running_pods
 from generator.rpc.status_errors import CallFailure, FailureKind, decode_failure
+from generator.rpc.toponaut.v1 import placement_pb2, placement_pb2_grpc, topology_pb2
 from runtime.retry import Backoff
 from topology.model.errors import ConfigError, PlacementRequestError, TopologyError, show
+from topology.model.tree import API_VERSION
 
 Metadata = tuple[tuple[str, str], ...]
 _OPTIONS: Final = (
@@ -31,20 +46,16 @@ _NOT_HTTP2: Final = "Failed parsing HTTP/2"
 """Part of the details of a call to a server of another protocol, such as HTTP/1.1 or SSH."""
 _TOO_MANY_CALLS: Final = "Concurrent RPC limit exceeded!"
 """Details of a call that gRPC itself refused; other exhaustion concerns sizes and is permanent."""
+_KIND: Final = "PlacementRequest"
+METHODS: Final[Mapping[str, MethodDescriptor]] = {
+    method.name: method
+    for file in (placement_pb2.DESCRIPTOR, topology_pb2.DESCRIPTOR)
+    for service in file.services_by_name.values()
+    for method in service.methods
+}
+"""By name, in the order of the proto files."""
 AnswerT = TypeVar("AnswerT")
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
-
-
-def check_size(message: Message, limit: int = MAX_MESSAGE_BYTES) -> None:
-    """Check that a message is not too large to send: gRPC would refuse it before it is read.
-
-    Raises:
-        PlacementRequestError: it has more bytes than the limit.
-    """
-    num_bytes = message.ByteSize()
-    if num_bytes > limit:
-        problem = f"takes {num_bytes} bytes; a server takes {limit} at most"
-        raise PlacementRequestError("spec", problem)
 
 
 class PlacementServerError(TopologyError):
@@ -85,7 +96,7 @@ def _is_late(error: grpc.RpcError) -> bool:
     return callable(code) and code() is grpc.StatusCode.DEADLINE_EXCEEDED
 
 
-class Connection:
+class PlacementClient:
     """A channel to a server; thread-safe."""
 
     def __init__(
@@ -123,7 +134,7 @@ class Connection:
         )
 
     def __enter__(self) -> Self:
-        """Return the connection; `with` closes it."""
+        """Return the client; `with` closes it."""
         return self
 
     def __exit__(
@@ -134,6 +145,60 @@ class Connection:
     ) -> None:
         """Close the channel."""
         self.channel.close()
+
+    def place(
+        self,
+        document: Mapping[str, Any],
+        running: RunningGang | None = None,
+        *,
+        take_running: bool = False,
+    ) -> Placement:
+        """Request a placement.
+
+        Args:
+            document: of kind PlacementRequest.
+            running: pods of the gang that run already, and stay.
+            take_running: whether the server must subtract them from the free capacity.
+
+        Raises:
+            TopologyError: as `call`.
+        """
+        message = placement_pb2.PlaceRequest(
+            spec=encode_request(document),
+            running=encode_running_pods(running),
+            take_running=take_running,
+        )
+        stub = placement_pb2_grpc.PlacementServiceStub(self.channel)
+        try:
+            return decode_placement(self.call(stub.Place, message).placement)
+        except ValueError as error:
+            problem = f"the server at {self.address} has another version: {error}"
+            raise PlacementServerError(problem) from error
+
+    def call_method(
+        self, method: MethodDescriptor, messages: Sequence[Message]
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the answers of a method as documents; a watch ends when its time is up.
+
+        Raises:
+            TopologyError: as `call`.
+        """
+        kinds = {True: "stream", False: "unary"}
+        name = f"{kinds[method.client_streaming]}_{kinds[method.server_streaming]}"
+        open_call = getattr(self.channel, name)(
+            f"/{method.containing_service.full_name}/{method.name}",
+            GetMessageClass(method.input_type).SerializeToString,
+            GetMessageClass(method.output_type).FromString,
+        )
+        if not method.server_streaming:
+            yield _render_message(self.call(open_call, messages[0]))
+            return
+        sent = iter(messages) if method.client_streaming else messages[0]
+        try:
+            yield from map(_render_message, self._stream(open_call, sent))
+        except ServerDeadlineError:
+            if method.client_streaming:
+                raise
 
     def call(self, method: Callable[..., AnswerT], message: Message) -> AnswerT:
         """Call a method; repeating a call must be safe, as it is for all toponaut methods.
@@ -146,7 +211,7 @@ class Connection:
                 file cannot be read.
             PlacementServerError: the server gave no answer in time, has no tree yet, or failed.
         """
-        check_size(message)
+        _check_size(message)
         ends_at = time.monotonic() + self.timeout_s
         attempt = 1
         before: grpc.RpcError | None = None
@@ -160,35 +225,24 @@ class Connection:
                 if attempt >= self._retries.max_attempts or is_late or not is_transient(error):
                     # A retry that is cut short hides why the attempt before it failed.
                     cause = before if before is not None and _is_late(error) else error
-                    raise self.translate_error(cause) from error
+                    raise self._translate_error(cause) from error
                 before = error
-            self.pause(wait_s)
+            Event().wait(wait_s)
             attempt += 1
 
-    def stream(
-        self,
-        method: Callable[..., _AnswerStream[AnswerT]],
-        message: Message | Iterator[Message],
-        timeout_s: float,
+    def _stream(
+        self, method: Callable[..., _AnswerStream[AnswerT]], message: Message | Iterator[Message]
     ) -> Iterator[AnswerT]:
-        """Yield the answers of a method without retries; closing the iterator cancels the call.
-
-        Raises:
-            TopologyError: as `call`.
-        """
+        """Yield the answers of a method without retries; closing the iterator cancels the call."""
         if isinstance(message, Message):
-            check_size(message)
-        call = method(message, timeout=timeout_s, metadata=self._metadata())
+            _check_size(message)
+        call = method(message, timeout=self.timeout_s, metadata=self._metadata())
         try:
             yield from call
         except grpc.RpcError as error:
-            raise self.translate_error(error) from error
+            raise self._translate_error(error) from error
         finally:
             call.cancel()
-
-    def pause(self, wait_s: float) -> None:
-        """Wait before a retry."""
-        Event().wait(wait_s)
 
     def _metadata(self) -> Metadata:
         if self._token is None:
@@ -198,7 +252,7 @@ class Connection:
             raise ConfigError(f"{show(str(self._token), 1024)}: contains no bearer token")
         return (("authorization", f"Bearer {token}"),)
 
-    def translate_error(self, error: object) -> TopologyError:
+    def _translate_error(self, error: object) -> TopologyError:
         """Return the error of this project for an error of gRPC."""
         if not isinstance(error, grpc.Call):
             return PlacementServerError(f"the call to {self.address} failed: {show(str(error))}")
@@ -281,3 +335,61 @@ def _open_secure_channel(address: str, identity: ClientIdentity) -> grpc.Channel
         (("grpc.ssl_target_name_override", identity.server_name),) if identity.server_name else ()
     )
     return grpc.secure_channel(address, credentials, options=(*_OPTIONS, *name_options))
+
+
+def parse_message(method: MethodDescriptor, document: object, source: str) -> Message:
+    """Return the message of a document.
+
+    The format is protobuf JSON, with fields spelled as in the proto file, and `spec` and `specs` as
+    in a PlacementRequest. A whole PlacementRequest is accepted by a method that has a `spec`.
+
+    Raises:
+        ConfigError: the document does not match the message; PlacementRequestError if it is a
+            malformed PlacementRequest.
+    """
+    if not isinstance(document, dict):
+        raise ConfigError(f"{source}: expected an object, got {type(document).__name__}")
+    fields, build_message = method.input_type.fields_by_name, GetMessageClass(method.input_type)
+    if document.get("kind") == _KIND and "spec" in fields:
+        return build_message(spec=_parse_request(document))
+    requests: dict[str, Any] = {}
+    if "spec" in fields and "spec" in document:
+        requests["spec"] = _parse_spec(document["spec"])
+    if "specs" in fields and isinstance(document.get("specs"), list):
+        requests["specs"] = [_parse_spec(spec) for spec in document["specs"]]
+    rest = {name: value for name, value in document.items() if name not in requests}
+    try:
+        return ParseDict(rest, build_message(**requests))
+    except (ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise ConfigError(
+            f"{source}: not a {method.input_type.name}: {show(str(error), 300)}"
+        ) from error
+
+
+def _parse_spec(spec: object) -> Message:
+    return _parse_request({"apiVersion": API_VERSION, "kind": _KIND, "spec": spec})
+
+
+def _parse_request(document: Mapping[str, Any]) -> Message:
+    """Return the message of a request that keeps all rules."""
+    parse_request(document)
+    return encode_request(document)
+
+
+def _render_message(message: Message) -> dict[str, Any]:
+    """Return a message with all its fields, also the defaults, such as `feasible: false`."""
+    return MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+
+
+def _check_size(message: Message) -> None:
+    """Check that a message is not too large to send: gRPC would refuse it before it is read.
+
+    Raises:
+        PlacementRequestError: it has more bytes than the limit.
+    """
+    num_bytes = message.ByteSize()
+    if num_bytes > MAX_MESSAGE_BYTES:
+        problem = f"takes {num_bytes} bytes; a server takes {MAX_MESSAGE_BYTES} at most"
+        raise PlacementRequestError("spec", problem)
