@@ -42,6 +42,9 @@ class Serving:
     def log(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.log_file.read_text().splitlines()]
 
+    def count_descriptors(self) -> int:
+        return len(list(Path(f"/proc/{self.program.pid}/fd").iterdir()))
+
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         self.program.send_signal(number)
         return self.program.wait(SOON_S)
@@ -88,9 +91,20 @@ class Serving:
 @contextmanager
 def serving(scene: Scene, *options: str, max_descriptors: int | None = None) -> Iterator[Serving]:
     """Run the server of a scene; it may have a limit of descriptors, which it cannot raise."""
-    ready, log = scene.root / "ready", scene.root / "log"
-    words = ["serve", "--store", scene.root / "store", "--period", "100ms", "--insecure-loopback"]
-    words += ["--listen", "127.0.0.1:0", "--web", "127.0.0.1:0", "--ready-file", ready, *options]
+    words = ["--period", "100ms", "--web", "127.0.0.1:0", *options]
+    with started(scene.root, *words) as server:
+        if max_descriptors is not None:
+            limits = (max_descriptors, max_descriptors)
+            resource.prlimit(server.program.pid, resource.RLIMIT_NOFILE, limits)
+        yield server
+
+
+@contextmanager
+def started(root: Path, *options: str) -> Iterator[Serving]:
+    """Run a server of the folder `store`."""
+    ready, log = root / "ready", root / "log"
+    words = ["serve", "--store", root / "store", "--insecure-loopback", "--listen", "127.0.0.1:0"]
+    words += ["--ready-file", ready, *options]
     with log.open("wb") as stream:
         program = subprocess.Popen(
             [sys.executable, "-m", "generator", *map(str, words)],
@@ -100,9 +114,6 @@ def serving(scene: Scene, *options: str, max_descriptors: int | None = None) -> 
             stderr=stream,
             env=os.environ | {"http_proxy": "http://127.0.0.1:1"},
         )
-    if max_descriptors is not None:
-        limits = (max_descriptors, max_descriptors)
-        resource.prlimit(program.pid, resource.RLIMIT_NOFILE, limits)
     try:
         yield Serving(program, ready, log)
     finally:

@@ -34,11 +34,16 @@ from tests.generator.server.programs import SOON_S, Serving, serving
 from tests.lab.wait import wait_until
 from topology.synthetic import FabricKind, SyntheticSpec
 
+pytestmark = pytest.mark.xdist_group("attacks")  # one server for all
+
 HOUR_S = 3600.0
 PROMPT_S = 5.0
 """An honest call beside an attack takes less; alone it takes milliseconds."""
 MAX_DESCRIPTORS = 1024
 """The usual soft limit."""
+NUM_SOCKETS = MAX_DESCRIPTORS + 76
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+"""The first bytes of a gRPC connection, after which the client sends its settings."""
 MAX_LOG_BYTES = 200_000
 """Of the rounds that run meanwhile, ten a second; what was wrong wrote megabytes a second."""
 FABRIC = SyntheticSpec(FabricKind.RAIL, 64, rails=2, radix=16)
@@ -98,22 +103,19 @@ def livez(server: Serving) -> int:
         return client.getresponse().status
 
 
-@pytest.mark.parametrize("num_connections", [1, NUM_THREADS])
 @pytest.mark.parametrize("method", ["Candidates", "Place", "Reserve"])
-def test_one_caller_with_hard_gangs_stops_no_other(
-    server: Serving, method: str, num_connections: int
-) -> None:
+def test_callers_with_hard_gangs_stop_no_other(server: Serving, method: str) -> None:
     with ExitStack() as stack:
-        stubs = [stack.enter_context(connection(server.address)) for _ in range(num_connections)]
+        stubs = [stack.enter_context(connection(server.address)) for _ in range(NUM_THREADS)]
         calls = []
-        for at in range(max(2, num_connections) * NUM_THREADS):
+        for at in range(NUM_THREADS * NUM_THREADS):
             spec = pb.PlacementSpec(gang=f"hard-{uuid4()}", groups=HARD.groups)
             asked = {
                 "Candidates": pb.CandidatesRequest(spec=spec, max_candidates=64),
                 "Place": pb.PlaceRequest(spec=spec),
                 "Reserve": pb.ReserveRequest(spec=spec, request_id=str(uuid4())),
             }[method]
-            call = getattr(stubs[at % num_connections], method)
+            call = getattr(stubs[at % NUM_THREADS], method)
             calls.append(call.future(asked, timeout=HOUR_S))
         place_promptly(server)
         for call in calls:
@@ -149,6 +151,7 @@ def test_a_deadline_of_an_hour_is_accepted(server: Serving, late_s: float) -> No
         assert client.place(request_for(1)).is_proved
 
 
+@pytest.mark.long
 def test_it_ends_in_time_while_searches_run(tmp_path: Path) -> None:
     with attacked(tmp_path) as server, connection(server.address) as stub:
         asked = pb.CandidatesRequest(spec=HARD, max_candidates=64)
@@ -161,21 +164,20 @@ def test_it_ends_in_time_while_searches_run(tmp_path: Path) -> None:
         assert all(call.done() or call.cancel() for call in calls)
 
 
-@pytest.mark.parametrize("first", [b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"], ids=["idle", "half"])
-def test_connections_that_send_nothing_end(server: Serving, first: bytes, tmp_path: Path) -> None:
-    del tmp_path
+def test_connections_that_send_nothing_leave_room_for_others(server: Serving) -> None:
     size = server.log_file.stat().st_size
     with connection(server.address) as stub, ExitStack() as stack:
         asked = pb.PlaceRequest(spec=pb.PlacementSpec(groups=[pb.Group(name="w", count=1)]))
         assert stub.Place(asked, timeout=SOON_S).placement.proved
-        open_sockets(stack, server.address, MAX_DESCRIPTORS + 76, first)
+        for first in (b"", PREFACE):
+            open_sockets(stack, server.address, NUM_SOCKETS // 2, first)
         assert stub.Place(asked, timeout=PROMPT_S).placement.proved
         assert livez(server) == HTTPStatus.OK
-        assert len(list(Path(f"/proc/{server.program.pid}/fd").iterdir())) < MAX_CONNECTIONS + 256
+        assert server.count_descriptors() < MAX_CONNECTIONS + 256
         wait_until(
             lambda: "" if can_place(server) else "refused",
             deadline_s=2 * HANDSHAKE_S,
-            what="a new caller is served again",
+            what="a new caller is served, as the connections end",
         )
     assert server.log_file.stat().st_size - size < MAX_LOG_BYTES
 
@@ -189,27 +191,15 @@ def can_place(server: Serving) -> bool:
             return False
 
 
-@pytest.mark.parametrize(
-    "first",
-    [
-        pytest.param(b"", id="idle"),
-        pytest.param(b"GET /document.json HTTP/1.1\r\n", id="half a head"),
-        pytest.param(
-            b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\nto",
-            id="half a form",
-        ),
-    ],
-)
 @pytest.mark.parametrize("what", ["page", "health"])
-def test_sockets_at_an_http_port_leave_room_for_others(
-    server: Serving, what: str, first: bytes
-) -> None:
+def test_sockets_at_an_http_port_leave_room_for_others(server: Serving, what: str) -> None:
     size = server.log_file.stat().st_size
+    form = b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\nto"
     with ExitStack() as stack:
-        open_sockets(stack, server.port_of(what), MAX_DESCRIPTORS + 76, first)
+        for first in (b"", b"GET /document.json HTTP/1.1\r\n", form):
+            open_sockets(stack, server.port_of(what), NUM_SOCKETS // 3, first)
         assert server.read_page("document.json").startswith(b"{")
         assert livez(server) == HTTPStatus.OK
         place_promptly(server)
-        num_open = len(list(Path(f"/proc/{server.program.pid}/fd").iterdir()))
-        assert num_open < 2 * MAX_PAGE_CONNECTIONS + 128
+        assert server.count_descriptors() < 2 * MAX_PAGE_CONNECTIONS + 128
     assert server.log_file.stat().st_size - size < MAX_LOG_BYTES

@@ -13,16 +13,6 @@ import pytest
 from tests.generator.server.days import SMALL, Day, hold
 
 
-def test_it_deletes_nothing_when_all_reports_vanish(day: Day) -> None:
-    before = day.files()
-    for file in day.store.reports.iterdir():
-        file.unlink()
-    for _ in range(2):
-        day.tick()
-    assert day.files() == before
-    assert day.conditions()["Ready"] == "-NoData"
-
-
 def test_it_deletes_nothing_when_the_reports_of_half_of_the_hosts_vanish(day: Day) -> None:
     before = day.files()
     for host in day.some(16):
@@ -88,14 +78,6 @@ def test_it_keeps_hypernodes_when_the_inventory_is_truncated(tmp_path: Path, kee
     day.tick()
     assert day.files() == before
     assert day.conditions()["ChangeBlocked"] == "-WithinBudget"
-
-
-def test_it_creates_deleted_hypernodes_again(day: Day) -> None:
-    before = {name: content for name, (_, content) in day.files().items()}
-    for file in day.store.hypernodes.iterdir():
-        file.unlink()
-    day.tick()
-    assert {name: content for name, (_, content) in day.files().items()} == before
 
 
 def test_it_restores_the_same_hypernodes_when_lost_data_comes_back(day: Day) -> None:

@@ -75,12 +75,11 @@ STEPS = st.builds(Step, st.integers(0, 4), st.integers(1, 20))
 
 @example([Step(0, 1), Step(3, 1), Step(3, 1), Step(0, 1)], 2, [YEARS])
 @example([Step(0, 1), Step(20, 1), Step(0, 1), Step(0, 1)], 2, [YEARS])
-@example([Step(0, 1), Step(20, 1), Step(0, 1), Step(0, 1)], 2, [-YEARS])
 @example([Step(0, 1), Step(3, 1), Step(0, 1), Step(3, 1)], 2, [-YEARS])
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(40))
 @given(
-    st.lists(STEPS, min_size=3, max_size=10),
-    st.integers(1, 9),
+    st.lists(STEPS, min_size=3, max_size=6),
+    st.integers(1, 5),
     st.lists(st.sampled_from(JUMPS), min_size=1, max_size=2),
 )
 def test_a_moment_with_a_wrong_clock_changes_nothing(

@@ -40,10 +40,11 @@ def server(scene: Scene) -> Iterator[Serving]:
         yield running
 
 
-def test_it_serves_once_the_first_tree_is_known(scene: Scene, server: Serving) -> None:
+def test_it_serves_from_the_first_tree_to_the_end(scene: Scene, server: Serving) -> None:
     server.wait_ready()
     assert server.status() == health_pb2.HealthCheckResponse.NOT_SERVING
-    scene.store()
+    assert b"<title>Toponaut" in server.read_page("")
+    reports = scene.reports()
     server.wait_serving()
     with PlacementClient(server.address, SOON_S) as client:
         # The first tree may be that of the reports that were written by then.
@@ -52,48 +53,38 @@ def test_it_serves_once_the_first_tree_is_known(scene: Scene, server: Serving) -
             deadline_s=SOON_S,
             what="a whole leaf",
         )
-    ready = [line["address"] for line in server.log if line["event"] == "generator ready"]
-    assert ready == [server.address]
-
-
-def test_it_serves_the_page_of_its_fabric(scene: Scene, server: Serving) -> None:
-    scene.store()
-    server.wait_serving()
     wait_until(
         lambda: scene.hosts[0] not in str(server.read_page("document.json")),
         deadline_s=SOON_S,
         what="document of the page",
     )
-    assert b"<title>Toponaut" in server.read_page("")
+    request = scene.write(
+        "request.yaml",
+        "apiVersion: toponaut.io/v1alpha1\nkind: PlacementRequest\n"
+        "spec: {groups: [{name: w, count: 6}]}\n",
+    )
+    local = run("place", "-f", request, "--reports", reports, "-o", "json")
+    asked = run("place", "-f", request, "--server", server.address, "-o", "json")
+    assert (asked.code, asked.document) == (ExitCode.OK, local.document)
+    text = run("place", "-f", request, "--server", server.address)
+    assert text.out.startswith("feasible: 6 pods within one ")
+    ready = [line["address"] for line in server.log if line["event"] == "generator ready"]
+    assert ready == [server.address]
+    check_stop(server, signal.SIGTERM)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_stops_cleanly_on(server: Serving, number: signal.Signals) -> None:
+def test_it_stops_on_an_interrupt(server: Serving) -> None:
     server.wait_ready()
-    assert b"<title>Toponaut" in server.read_page("")
+    check_stop(server, signal.SIGINT)
+
+
+def check_stop(server: Serving, number: signal.Signals) -> None:
     assert server.stop(number) == ExitCode.OK
     assert not server.ready_file.exists()
     # A round that runs when the signal comes is let finish, and may log between the two.
     events = [line["event"] for line in server.log]
     assert events.count("generator stopping") == 1
     assert events[-1] == "generator stopped"
-
-
-def test_it_answers_place_like_the_command_on_the_same_reports(
-    scene: Scene, server: Serving
-) -> None:
-    reports = scene.reports()
-    request = scene.write(
-        "request.yaml",
-        "apiVersion: toponaut.io/v1alpha1\nkind: PlacementRequest\n"
-        "spec: {groups: [{name: w, count: 6}]}\n",
-    )
-    server.wait_serving()
-    local = run("place", "-f", request, "--reports", reports, "-o", "json")
-    asked = run("place", "-f", request, "--server", server.address, "-o", "json")
-    assert (asked.code, asked.document) == (ExitCode.OK, local.document)
-    text = run("place", "-f", request, "--server", server.address)
-    assert text.out.startswith("feasible: 6 pods within one ")
 
 
 def test_it_refuses_to_serve_without_the_explicit_flag(scene: Scene) -> None:

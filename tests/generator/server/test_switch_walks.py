@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
-import subprocess  # noqa: TID251 - the real program is what is tested
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from generator.cli.exit_codes import ExitCode
-from tests.generator.server.programs import SOON_S, Serving
+from tests.generator.server.programs import SOON_S, started
 from tests.generator.switches.snmp_agent import SnmpAgent
 from tests.generator.switches.switchboard import mac, switch_rows
 from tests.lab.wait import wait_until
-from tests.repository import ROOT
 
 COMMUNITY = "cables"
 
@@ -33,29 +27,6 @@ def write_list(root: Path, *ports: int) -> Path:
     return file
 
 
-@contextmanager
-def serving(root: Path, switches: Path) -> Iterator[Serving]:
-    store = root / "store"
-    store.mkdir()
-    ready, log = root / "ready", root / "log"
-    words = ["serve", "--store", store, "--switches", switches, "--switch-period", "200ms"]
-    words += ["--insecure-loopback", "--listen", "127.0.0.1:0", "--ready-file", ready]
-    with log.open("wb") as stream:
-        program = subprocess.Popen(
-            [sys.executable, "-m", "generator", *map(str, words), "--log-format", "json"],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=stream,
-            env=os.environ | {"http_proxy": "http://127.0.0.1:1"},
-        )
-    try:
-        yield Serving(program, ready, log)
-    finally:
-        program.kill()
-        program.wait(SOON_S)
-
-
 def test_it_walks_switches_while_it_serves_and_stops_during_a_walk(
     tmp_path: Path,
 ) -> None:
@@ -66,7 +37,9 @@ def test_it_walks_switches_while_it_serves_and_stops_during_a_walk(
     ):
         silent.bind(("127.0.0.1", 0))
         listed = write_list(tmp_path, agent.port, silent.getsockname()[1])
-        with serving(tmp_path, listed) as generator:
+        (tmp_path / "store").mkdir()
+        options = ("--switches", str(listed), "--switch-period", "200ms")
+        with started(tmp_path, *options) as generator:
             wait_until(lambda: not report.exists(), deadline_s=SOON_S, what="a report")
             assert generator.stop() == ExitCode.OK
             events = [row["event"] for row in generator.log]

@@ -113,10 +113,3 @@ def test_it_uses_the_tier_names_of_the_fabric_object(day: Day) -> None:
     names = {one.tier_name for one in day.store.read_hypernodes().hypernodes}
     assert names == {"rack", "row"}
     assert [one.name for one in day.fabric().status.tiers] == ["rack", "row"]
-
-
-def test_it_writes_no_hypernode_without_such_an_output(fresh: Day) -> None:
-    fresh.want(outputs=[])
-    fresh.tick()
-    assert not fresh.files()
-    assert fresh.conditions()["Ready"] == "-NotWanted"
