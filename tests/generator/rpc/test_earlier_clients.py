@@ -40,7 +40,8 @@ def read_earlier_messages() -> dict[str, type[Any]]:
 
 
 EARLIER = read_earlier_messages()
-GROUP = {"name": "w", "count": 4, "node_selector": [{"key": "zone", "values": ["a"]}]}
+LABEL, GPUS = {"key": "zone", "values": ["a"]}, {"gpu": 8}
+GROUP = {"name": "w", "count": 4, "node_selector": [LABEL]}
 SPEC = {"preset": "PRESET_OPTIMAL", "groups": [GROUP], "required": "leaf"}
 
 
@@ -55,49 +56,24 @@ def serialize(message: Message) -> bytes:
     return message.SerializeToString()
 
 
-@pytest.mark.parametrize(
-    ("path", "name", "fields", "problem"),
-    [
-        (f"{PLACEMENT}/Place", "PlaceRequest", {"spec": SPEC}, "field 1 of PlaceRequest"),
-        (f"{PLACEMENT}/Candidates", "CandidatesRequest", {"spec": SPEC}, "field 1 of Candidates"),
-        (f"{PLACEMENT}/Reserve", "ReserveRequest", {"spec": SPEC}, "field 2 of ReserveRequest"),
-        (
-            f"{PLACEMENT}/Capacity",
-            "CapacityRequest",
-            {"node_selector": [{"key": "zone", "values": ["a"]}]},
-            "field 2 of CapacityRequest",
-        ),
-        (
-            f"{PLACEMENT}/Capacity",
-            "CapacityRequest",
-            {"request": {"quantities": {"gpu": 8}}},
-            "field 1 of CapacityRequest",
-        ),
-    ],
-)
-def test_it_says_that_a_client_is_older(
-    channel: grpc.Channel, path: str, name: str, fields: dict[str, Any], problem: str
-) -> None:
-    code, failure = failed(channel.unary_unary(path, serialize), EARLIER[name](**fields))
-    assert (code, failure.kind) == (grpc.StatusCode.INVALID_ARGUMENT, FailureKind.INVALID_REQUEST)
-    assert failure.problem.startswith(problem)
-    assert "is of an earlier version: update the client" in failure.problem
+EARLIER_REQUESTS: list[tuple[str, str, dict[str, Any], str]] = [
+    (f"{PLACEMENT}/Place", "PlaceRequest", {"spec": SPEC}, "field 1"),
+    (f"{PLACEMENT}/PlaceBatch", "PlaceBatchRequest", {"specs": [SPEC]}, "field 1"),
+    (f"{PLACEMENT}/Candidates", "CandidatesRequest", {"spec": SPEC}, "field 1"),
+    (f"{PLACEMENT}/Reserve", "ReserveRequest", {"spec": SPEC}, "field 2"),
+    (f"{PLACEMENT}/Capacity", "CapacityRequest", {"node_selector": [LABEL]}, "field 2"),
+    (f"{PLACEMENT}/Capacity", "CapacityRequest", {"request": {"quantities": GPUS}}, "field 1"),
+    (f"{TOPOLOGY}/WatchFeasible", "WatchFeasibleRequest", {"spec": SPEC}, "field 1"),
+]
 
 
-@pytest.mark.parametrize(
-    ("path", "name", "fields"),
-    [
-        (f"{PLACEMENT}/PlaceBatch", "PlaceBatchRequest", {"specs": [SPEC]}),
-        (f"{TOPOLOGY}/WatchFeasible", "WatchFeasibleRequest", {"spec": SPEC}),
-    ],
-)
-def test_it_says_so_on_a_stream(
-    channel: grpc.Channel, path: str, name: str, fields: dict[str, Any]
-) -> None:
-    message = EARLIER[name](**fields)
-    code, failure = failed(channel.stream_stream(path, serialize), iter([message]))
-    assert code is grpc.StatusCode.INVALID_ARGUMENT
-    assert f"field 1 of {name} is of an earlier version" in failure.problem
+def test_it_says_that_a_client_is_older(channel: grpc.Channel) -> None:
+    for path, name, fields, number in EARLIER_REQUESTS:
+        message = EARLIER[name](**fields)
+        code, failure = failed(channel.stream_stream(path, serialize), iter([message]))
+        assert code is grpc.StatusCode.INVALID_ARGUMENT
+        assert failure.kind is FailureKind.INVALID_REQUEST
+        assert f"{number} of {name} is of an earlier version: update the client" in failure.problem
 
 
 def test_it_names_the_row_with_a_field_of_an_earlier_version(channel: grpc.Channel) -> None:

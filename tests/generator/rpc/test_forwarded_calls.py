@@ -240,7 +240,6 @@ def test_a_call_is_forwarded_once_if_a_follower_takes_for_the_leader(
     "address",
     [
         pytest.param("unix:9", id="a scheme of gRPC"),
-        pytest.param("nonsense", id="no address"),
         pytest.param("127.0.0.1:1", id="a closed port"),
     ],
 )
@@ -263,11 +262,11 @@ def test_the_callers_deadline_holds_at_the_leader(replicas: tuple[Replica, Repli
     _, follower = replicas
     with listening(PAIR) as leader, calling(follower) as caller:
         follower.follow(leader.address)
-        call = caught(lambda: caller.reserve(timeout_s=2.0))
+        call = caught(lambda: caller.reserve(timeout_s=1.0))
         # The end of the forwarded call may reach the caller just before its own deadline.
         assert call.code() in {grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE}
         (seen,) = leader.calls
-        assert 0 < seen.left_s <= 2.0
+        assert 0 < seen.left_s <= 1.0
         assert seen.has_ended.wait(SOON_S)
 
 
@@ -439,8 +438,13 @@ def test_a_client_certificate_of_the_servers_authority_is_not_enough(mutual: Tls
         assert caught(caller.reserve).code() is grpc.StatusCode.UNAVAILABLE
 
 
-@pytest.mark.parametrize("is_mutual", [False, True], ids=["tokens", "client certificates"])
-@pytest.mark.parametrize("is_leader_first", [True, False], ids=["the leader", "the follower"])
+@pytest.mark.parametrize(
+    ("is_leader_first", "is_mutual"),
+    [
+        pytest.param(True, False, id="the leader, with tokens"),
+        pytest.param(False, True, id="the follower, with client certificates"),
+    ],
+)
 def test_a_renewed_certificate_may_reach_one_before_the_other(
     tmp_path: Path, *, is_leader_first: bool, is_mutual: bool
 ) -> None:

@@ -73,15 +73,6 @@ def test_it_keeps_an_answer_and_its_order(placement: Placement) -> None:
     assert json.dumps(render_placement(back)) == json.dumps(render_placement(placement))
 
 
-def test_it_fills_in_the_same_defaults_as_a_document() -> None:
-    document = {
-        "apiVersion": API_VERSION,
-        "kind": "PlacementRequest",
-        "spec": {"groups": [{"name": "w", "count": 1}]},
-    }
-    assert decode_request(spec_of()) == parse_request(document)
-
-
 REFUSED = [
     pytest.param(pb.PlacementSpec(), "groups", id="no spec at all"),
     pytest.param(spec_of(groups=[pb.Group(name="w")]), "groups[0].count", id="a count of 0"),

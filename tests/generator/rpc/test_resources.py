@@ -9,11 +9,10 @@ import pytest
 
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import build_snapshot
-from generator.rpc.messages.requests import decode_request
 from generator.rpc.published_state import PublishedState
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import place_message, request_for, tree_of
-from tests.generator.rpc.servers import SOON_S, Stubs, failed, serving
+from tests.generator.rpc.servers import SOON_S, Stubs, serving
 
 CORES_63850M = {"slots": 1, "cpu": 63_850}
 
@@ -28,20 +27,6 @@ def stubs() -> Iterator[Stubs]:
 
 def spec(request: Mapping[str, str], count: int = 1) -> pb.PlacementSpec:
     return pb.PlacementSpec(groups=[pb.Group(name="w", count=count, request=request)])
-
-
-@pytest.mark.parametrize(
-    ("request_", "units"),
-    [
-        pytest.param({"cpu": "8"}, {"cpu": 8000}, id="cores"),
-        pytest.param({"cpu": "7900m", "memory": "16Gi"}, {"cpu": 7900, "memory": 2**34}, id="both"),
-        pytest.param({}, {"slots": 1}, id="nothing said"),
-        pytest.param({"pods": "0"}, {"pods": 0}, id="pods that count for no limit"),
-    ],
-)
-def test_it_reads(request_: dict[str, str], units: dict[str, int]) -> None:
-    (group,) = decode_request(spec(request_)).groups
-    assert dict(group.request) == units
 
 
 def test_a_pod_that_requests_nothing_keeps_doing_so(stubs: Stubs) -> None:
@@ -70,10 +55,3 @@ def test_it_takes_the_millicores_of_running_pods(stubs: Stubs) -> None:
 
     assert fits(63_850 - 8 * 7900)
     assert not fits(63_851 - 8 * 7900)
-
-
-def test_it_refuses_running_pods_with_a_malformed_quantity(stubs: Stubs) -> None:
-    used = {"cpu": "many"}
-    message = pb.PlaceRequest(spec=spec({}), running=[pb.RunningPods(node="a1", request=used)])
-    code, failure = failed(stubs.placement.Place, message)
-    assert (code, failure.field) == (grpc.StatusCode.INVALID_ARGUMENT, "running[0].request.cpu")

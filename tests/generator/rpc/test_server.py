@@ -35,7 +35,7 @@ from tests.generator.rpc.clusters import (
     request_for,
     snapshot_of,
 )
-from topology.model.errors import ConfigError, PlacementRequestError
+from topology.model.errors import ConfigError
 
 pytestmark = pytest.mark.wheel
 
@@ -112,16 +112,6 @@ def test_it_refuses_a_deadline_of_a_day(channel: grpc.Channel) -> None:
     failure = decode_failure(call)
     assert failure is not None
     assert failure.kind is FailureKind.DEADLINE_MISSING
-
-
-def test_it_names_the_invalid_field(channel: grpc.Channel) -> None:
-    bad = pb.PlaceRequest(spec=pb.PlacementSpec(groups=[pb.Group(name="w", count=-1)]))
-    call = failed_call(channel, bad, timeout=SOON_S)
-    assert call.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert call.details() == "spec.groups[0].count: expected a non-negative integer, got -1"
-    failure = decode_failure(call)
-    assert failure is not None
-    assert (failure.kind, failure.field) == (FailureKind.INVALID_REQUEST, "spec.groups[0].count")
 
 
 def test_it_uses_the_indices_of_running_pods_for_slices(
@@ -256,9 +246,3 @@ def test_it_does_not_share_its_port(server: PlacementServer) -> None:
 def test_it_refuses_to_listen_for_other_machines() -> None:
     with pytest.raises(ConfigError, match="is not a loopback address"):
         PlacementServer("0.0.0.0:0", PublishedState())
-
-
-def test_it_raises_the_error_of_the_parser(client: PlacementClient) -> None:
-    with pytest.raises(PlacementRequestError) as caught:
-        client.place(request_for(0))
-    assert caught.value.field == "groups[0].count"

@@ -12,13 +12,16 @@ from generator.placement.cluster.snapshot import build_snapshot
 from generator.rpc import calls
 from generator.rpc.messages.pages import STREAM_PART_BYTES
 from generator.rpc.messages.requests import encode_request
-from generator.rpc.published_state import PublishedState
+from generator.rpc.published_state import MAX_TREES, PublishedState
 from generator.rpc.status_errors import FailureKind
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import topology_pb2 as tb
 from tests.generator.rpc.clusters import place_message, request_for, snapshot_of, tree_of
 from tests.generator.rpc.servers import SOON_S, Stubs, failed, serving
 from tests.generator.rpc.trees import watch_trees
+
+NUM_NEWER = MAX_TREES - 1
+"""As many as a watch may miss: its last one is still stored."""
 
 
 @pytest.fixture
@@ -31,15 +34,15 @@ def test_it_sends_a_slow_reader_the_newest_tree(published: PublishedState) -> No
     with serving(published) as server, grpc.insecure_channel(server.address) as channel:
         watch = watch_trees(Stubs(channel))
         next(watch)
-        for number in range(30):
+        for number in range(NUM_NEWER):
             tree = tree_of((*wide, f"last-{number}"), ("b1",))
             published.snapshot = build_snapshot(tree, {})
         told = 0
         for seen in watch:
             told += 1
-            if seen.tree == tree_of((*wide, "last-29"), ("b1",)):
+            if seen.tree == tree_of((*wide, f"last-{NUM_NEWER - 1}"), ("b1",)):
                 break
-    assert told < 30
+    assert told < NUM_NEWER
 
 
 def test_a_stream_that_nobody_reads_holds_one_small_message() -> None:

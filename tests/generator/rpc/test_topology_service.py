@@ -61,7 +61,7 @@ def test_it_returns_a_domain_of_very_many_nodes(stubs: Stubs, published: Publish
     assert next(watch_trees(stubs)).tree == wide
 
 
-@pytest.mark.parametrize("size", range(1, 8))
+@pytest.mark.parametrize("size", [1, 4, 6, 7])
 def test_it_returns_the_same_tree_with_any_page_size(stubs: Stubs, size: int) -> None:
     request = pb.GetTopologyRequest(page_size=size)
     rows: list[str] = []
