@@ -31,7 +31,8 @@ def published() -> PublishedState:
 
 def test_it_sends_a_slow_reader_the_newest_tree(published: PublishedState) -> None:
     wide = [f"node-{number:0200}" for number in range(1500)]
-    with serving(published) as server, grpc.insecure_channel(server.address) as channel:
+    no_buffer = (("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 1 << 16))
+    with serving(published) as server, grpc.insecure_channel(server.address, no_buffer) as channel:
         watch = watch_trees(Stubs(channel))
         next(watch)
         for number in range(NUM_NEWER):
