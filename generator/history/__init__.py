@@ -1,9 +1,8 @@
 """The history of a fabric: the trees and the findings of the past, bounded in time and size.
 
 - tree_changes: what differs between two trees. Pure
-- finding_changes: which findings are new, gone and lasting between two times. Pure
+- findings: what identifies a finding, its JSON, and which are new, gone and lasting. Pure
 - retention: which generations are kept. Pure
-- finding_document: findings to JSON and back. Pure
 - history_file: the SQLite file, read and written
 - backup: the part of a history that fits into one object of a cluster
 - recorder: writes what the rounds of a server saw

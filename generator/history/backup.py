@@ -16,8 +16,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from generator.history.finding_changes import build_fault_key
-from generator.history.finding_document import decode_finding, encode_finding
+from generator.history.findings import build_fault_key, decode_finding, encode_finding
 from generator.history.history_file import FindingLife, Generation, open_history
 from generator.history.retention import (
     DAY_S,

@@ -16,8 +16,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, NamedTuple
 
-from generator.history.finding_changes import build_fault_key, read_device
-from generator.history.finding_document import decode_finding, encode_finding
+from generator.history.findings import build_fault_key, decode_finding, encode_finding, read_device
 from generator.history.retention import (
     KEPT_S,
     EndedFinding,

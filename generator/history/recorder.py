@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
-from generator.history.finding_changes import build_fault_key
+from generator.history.findings import build_fault_key
 from generator.history.history_file import HistoryWriter
 from generator.history.tree_changes import compare_trees
 from topology.model.errors import StoreError

@@ -5,10 +5,9 @@
 - `loop`: the reconcile loop, one round after the other.
 - `sweep_election`: elects sweepers each round and writes changes.
 - `history_backup`: keeps the history while no pod has it.
-- `replica`: the cluster as a backend: watches, leader election, fenced writes.
+- `replica`: the cluster as a backend: watches, leader election, fenced writes; its Events and
+  token checks.
 - `endpoints`: the metrics and health ports, Events, and the security of the gRPC port.
-- `replica_endpoints`: what a replica of a cluster adds to them.
-- `health`: liveness, startup and readiness.
 
 May import every package of the generator but `cli`. Only `cli` imports it.
 """

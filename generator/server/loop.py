@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from generator.ingest.inputs import Inputs
 from generator.ingest.unusable_reports import derive_refused_report_findings
 from generator.objects.fabric import with_label_keys
 from generator.objects.inventory import Inventory, ListedNode, build_node_specs
 from generator.objects.plane_config import PlaneChoice
-from generator.objects.pods import BoundPod
+from generator.objects.pods import BoundPod, Gang
 from generator.objects.tree_record import TreeRecord
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC
 from generator.observe.freshness import (
@@ -55,9 +55,8 @@ from generator.reconcile.result import OnRound, RoundOutcome
 from generator.reconcile.settings import FabricSettings, WriteSettings, read_settings
 from generator.reconcile.status import FabricStatusWriter, RoundSummary, StatusUpdate
 from generator.reconcile.writer import Publish, WriteLog, WriteOutcome, carry_out
-from generator.server.cluster_state import ClusterState, read_cluster_state
 from generator.server.sweep_election import SweepElection
-from generator.store.base import NO_VOLCANO
+from generator.store.base import NO_VOLCANO, StoredHyperNodes, StoredRecord, StoredReports
 from generator.store.fabric_store import FabricStore
 from generator.switches.poller import SwitchPoller
 from generator.switches.report_kind import is_switch_report
@@ -71,6 +70,39 @@ from topology.planes.plane import PlaneSplit, split_planes
 log = logging.getLogger(__name__)
 
 _DEFAULT_WRITE_SETTINGS: Final = WriteSettings()
+
+
+class ClusterState(NamedTuple):
+    """Everything that one round reads, apart from the Fabric object."""
+
+    reports: StoredReports
+    hypernodes: StoredHyperNodes
+    record: StoredRecord
+    bound_pods: tuple[BoundPod, ...]
+    inventory: Inventory | None
+    gangs: tuple[Gang, ...]
+    unready_agents: frozenset[str] | None
+    """Nodes whose agent does not collect; None if only the ages of reports show that."""
+    store_problems: tuple[str, ...]
+    """Why some of this may be out of date."""
+
+
+def read_cluster_state(store: FabricStore) -> ClusterState:
+    """Return what a round reads.
+
+    Raises:
+        KubeUnavailable: a kind was never listed.
+    """
+    return ClusterState(
+        store.read_reports(),
+        store.read_hypernodes(),
+        store.read_record(),
+        store.read_bound_pods(),
+        store.read_inventory(),
+        store.read_gangs(),
+        store.read_unready_agents(),
+        store.problems,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,15 @@ from generator.kube.transport import KubeTransport, OnAnswer, ignore_answer
 from generator.reconcile.cluster_outputs import ClusterPublisher
 from generator.reconcile.outputs import Publisher
 from generator.reservations.objects import RESERVATIONS, Leadership, ReservationObjects
+from generator.rpc.auth.tokens import TokenReviews
+from generator.server.endpoints import ReplicaEndpoints
 from generator.server.settings import ReplicaSettings
 from generator.store.cluster_store import ClusterStore
 from generator.store.fabric_store import FabricStore
 from generator.store.history_object import HistoryObject
 from generator.store.kinds import SERVED
+from generator.telemetry.events import EventSource, EventWriter
+from generator.telemetry.metrics import GeneratorMetrics, LeadershipSample
 from runtime.clock import utc_now
 from runtime.retry import WaitContext
 from runtime.stop import Stop
@@ -186,3 +190,42 @@ def find_namespace(environ: Mapping[str, str], file: Path = _NAMESPACE_FILE) -> 
 
 def _ignore_change() -> None:
     """Do nothing: no round runs yet."""
+
+
+def build_replica_endpoints(
+    replica: Replica, metrics: GeneratorMetrics, *, audience: str | None
+) -> ReplicaEndpoints:
+    """Return what this replica adds to the endpoints.
+
+    Args:
+        replica: the replica.
+        metrics: count the results of Events.
+        audience: the audience that tokens must have; None: callers need no token.
+    """
+    store, elector = replica.store, replica.elector
+
+    def view() -> LeadershipSample:
+        return LeadershipSample(elector.is_leader, elector.epoch, replica.objects.watches)
+
+    def readiness_problem() -> str:
+        if store.is_synced:
+            return ""
+        return "; ".join(store.problems) or "the cluster is not listed yet"
+
+    def liveness_problem() -> str:
+        return "" if replica.is_alive else "a thread for watches or leader election ended"
+
+    return ReplicaEndpoints(
+        cluster_view=view,
+        readiness_problem=readiness_problem,
+        liveness_problem=liveness_problem,
+        events=EventWriter(
+            replica.transport,
+            EventSource(replica.identity, utc_now(), utc_now, monotonic),
+            is_leader=replica.is_leader,
+            on_event=metrics.on_event,
+        ),
+        token_check=TokenReviews(replica.transport, audience, clock=monotonic)
+        if audience
+        else None,
+    )

@@ -35,10 +35,9 @@ from generator.rpc.forwarded_calls import ForwardedCalls
 from generator.rpc.published_state import PublishedState
 from generator.rpc.reservation_service import ReservationServicer
 from generator.rpc.server import PlacementServer, ServerSecurity
-from generator.server.cluster_state import read_cluster_state
 from generator.server.endpoints import Endpoints
 from generator.server.history_backup import PERIOD_S, BackupStore, HistoryBackup
-from generator.server.loop import LoopConfig, ReconcileLoop
+from generator.server.loop import LoopConfig, ReconcileLoop, read_cluster_state
 from generator.server.settings import ServerSettings, SwitchPollSettings
 from generator.store.fabric_store import FabricStore
 from generator.store.folder_lock import FolderLock

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from generator.history.finding_changes import build_fault_key
+from generator.history.findings import build_fault_key
 from topology.findings.finding_causes import (
     SEVERITY_RANK,
     describe_evidence,

@@ -19,7 +19,7 @@ from generator.history.backup import (
     parse_backup,
     read_backup,
 )
-from generator.history.finding_document import decode_finding, encode_finding
+from generator.history.findings import decode_finding, encode_finding
 from generator.history.history_file import FindingLife, Generation, HistoryWriter, open_history
 from generator.history.retention import DAY_S, HOUR_S, ROOM_BYTES
 from tests.generator.history.test_changes import finding_of, tree_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.history.finding_changes import FindingAge, compare_findings
-from generator.history.finding_document import decode_finding, encode_finding
+from generator.history.findings import FindingAge, compare_findings, decode_finding, encode_finding
 from generator.history.retention import DAY_S, KEPT_S, MINUTE_S, choose_kept
 from generator.history.tree_changes import (
     OUTSIDE,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from generator.history import history_file
-from generator.history.finding_document import encode_finding
+from generator.history.findings import encode_finding
 from generator.history.history_file import HistoryWriter, open_history
 from generator.history.recorder import HistoryRecorder
 from generator.history.retention import ROOM_BYTES

@@ -26,7 +26,7 @@ from generator.cli.output import (
     show_count,
 )
 from generator.cli.silence_file import print_expired_silences, read_silences
-from generator.history.finding_changes import FindingAge, compare_findings
+from generator.history.findings import FindingAge, compare_findings
 from runtime.clock import utc_now
 from topology.findings.finding_causes import (
     SEVERITY_RANK,

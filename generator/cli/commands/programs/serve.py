@@ -230,8 +230,7 @@ def _open_backend(settings: ServerSettings, ports: EndpointSettings) -> tuple[Ba
     if settings.cluster is None:
         backend = FolderBackend(settings.folder, settings.nodes)
         return backend, Endpoints(ports, metrics, period_s=settings.period_s)
-    from generator.server.replica import Replica
-    from generator.server.replica_endpoints import build_replica_endpoints
+    from generator.server.replica import Replica, build_replica_endpoints
 
     replica = Replica.from_settings(settings.cluster, os.environ, on_answer=metrics.on_request)
     member = build_replica_endpoints(replica, metrics, audience=ports.audience)

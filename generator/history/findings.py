@@ -1,16 +1,18 @@
-"""Which findings are new, gone and lasting between two times. Pure.
+"""Findings in a history: what identifies one, its JSON, and which are new, gone and lasting. Pure.
 
 A finding is the same at two times if it is about the same fault: its message may count or date
-something else by then.
+something else by then. The JSON is that of `toponaut findings -o json`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from topology.model.facts import Finding
+from topology.model.errors import ConfigError, show
+from topology.model.facts import Finding, FindingKind, PortName, Severity, render_finding
 
 
 class FindingAge(StrEnum):
@@ -57,3 +59,35 @@ def compare_findings(before: Iterable[Finding], after: Iterable[Finding]) -> Fin
         lasting=tuple(row for row in after if build_fault_key(row) in old),
         gone=tuple(row for row in before if build_fault_key(row) not in new),
     )
+
+
+def encode_finding(finding: Finding) -> str:
+    """Return the finding as one line of JSON; equal findings give equal texts."""
+    return json.dumps(render_finding(finding), separators=(",", ":"), sort_keys=True)
+
+
+def decode_finding(text: str) -> Finding:
+    """Return the finding of a text that `encode_finding` wrote.
+
+    Raises:
+        ConfigError: it is not a finding, or one of a later version.
+    """
+    try:
+        document = json.loads(text)
+        subject, evidence = document["subject"], document["evidence"]
+        return Finding(
+            FindingKind(document["kind"]),
+            str(subject["device"]),
+            None if subject["port"] is None else str(subject["port"]),
+            severity=Severity(document["severity"]),
+            message=str(document["message"]),
+            ports=tuple(map(_build_port, evidence["ports"])),
+            swap=tuple((_build_port(one), _build_port(other)) for one, other in evidence["swap"]),
+            since=document["since"],
+        )
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"not a finding: {show(str(error))}") from error
+
+
+def _build_port(row: Mapping[str, Any]) -> PortName:
+    return PortName(str(row["device"]), str(row["port"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from generator.server.health import MIN_LIMIT_S, MISSED_ROUNDS, Heartbeat, build_health_pages
+from generator.server.endpoints import MIN_LIMIT_S, MISSED_ROUNDS, Heartbeat, build_health_pages
 from runtime.http import Render
 
 PERIOD_S = 100.0
