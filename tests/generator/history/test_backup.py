@@ -11,7 +11,6 @@ import pytest
 from generator.history import backup
 from generator.history.backup import (
     EMPTY,
-    MAX_BYTES,
     MAX_GENERATIONS,
     Backup,
     merge_backups,
@@ -115,26 +114,33 @@ def test_an_older_history_leaves_nothing_of_the_backup_out() -> None:
     assert merge_backups(EMPTY, BACKUP) == BACKUP
 
 
-def test_what_does_not_fit_into_an_object_is_dropped_oldest_first() -> None:
+def test_what_does_not_fit_into_an_object_is_dropped_oldest_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(backup, "MAX_BYTES", 8000)
     lives = tuple(
-        FindingLife(find(f"{at:x}" * 40), NOW_S - at - 1, NOW_S - at) for at in range(40_000)
+        FindingLife(find(f"{at:x}" * 40), NOW_S - at - 1, NOW_S - at) for at in range(2000)
     )
     packed = pack_backup(Backup(BACKUP.generations, lives))
-    assert len(packed) <= MAX_BYTES
+    assert len(packed) <= 8000
     found = parse_backup(packed)
     assert times_of(found) == times_of(BACKUP)
     assert 0 < len(found.lives) < len(lives)
     assert found.lives[0] == lives[0]
 
 
-def test_findings_of_one_device_leave_no_other_device_out_of_a_backup() -> None:
+def test_findings_of_one_device_leave_no_other_device_out_of_a_backup(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(backup, "GONE_ROOM", 1000)
     quiet = FindingLife(find("quiet"), NOW_S - 90_000, NOW_S - 80_000)
     lives = tuple(
         FindingLife(find("flapping", port=f"{at:x}" * 40), NOW_S - at - 1, NOW_S - at)
-        for at in range(40_000)
+        for at in range(2000)
     )
     found = parse_backup(pack_backup(Backup(BACKUP.generations, (*lives, quiet))))
     assert quiet in found.lives
+    assert len(found.lives) < len(lives)
 
 
 def test_large_findings_leave_no_other_device_out_of_a_backup(
