@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Final
 
 import grpc
 from google.protobuf import timestamp_pb2
@@ -48,14 +49,6 @@ _OUTSIDE_SPEC: Final = frozenset({"request_id", "ttl_s"})
 """Fields of a request outside its `spec`."""
 _MAX_ID: Final = 64
 """Characters of an id that an error repeats."""
-
-
-class _Change(Protocol):
-    """Confirms or releases a reservation."""
-
-    def __call__(self, id_: str, /, *, holder: str, min_epoch: int) -> Reservation | Refusal:
-        """Change the reservation."""
-        ...
 
 
 class ReservationServicer:
@@ -109,7 +102,9 @@ class ReservationServicer:
 
 
 def _change(
-    change: _Change, request: pb.ConfirmRequest | pb.ReleaseRequest, context: grpc.ServicerContext
+    change: Callable[..., Reservation | Refusal],
+    request: pb.ConfirmRequest | pb.ReleaseRequest,
+    context: grpc.ServicerContext,
 ) -> pb.Reservation:
     answer = change(request.id, holder=_find_holder(context), min_epoch=request.epoch)
     if isinstance(answer, Refusal):

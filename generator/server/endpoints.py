@@ -14,13 +14,14 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from generator.reconcile.result import OnQuery, OnRound, RoundOutcome
 from generator.rpc.auth.authentication import TokenCheck
 from generator.rpc.auth.tls import OVERLAP_S, ServerCertificates
 from generator.rpc.server import ServerSecurity
 from generator.server.settings import EndpointSettings
+from generator.telemetry.events import EventWriter
 from generator.telemetry.metrics import GeneratorMetrics, LeadershipSample
 from runtime.clock import utc_now
 from runtime.http import PageServer, Render, health_page
@@ -89,18 +90,6 @@ EVENT_FLUSH_S: Final = 2.0
 """Longest wait at the end for queued Events."""
 
 
-class RoundListener(Protocol):
-    """Publishes the outcomes of rounds, as Events do."""
-
-    def on_round(self, outcome: RoundOutcome) -> None:
-        """Receive the outcome of a round; return at once."""
-        ...
-
-    def stop(self, *, deadline_s: float) -> None:
-        """Publish what is queued, as far as the deadline allows."""
-        ...
-
-
 class ReplicaEndpoints(NamedTuple):
     """What a replica in a cluster adds to the endpoints."""
 
@@ -110,7 +99,7 @@ class ReplicaEndpoints(NamedTuple):
     """Why it cannot answer yet, empty if it can."""
     liveness_problem: Callable[[], str]
     """Why it needs a restart, empty if it does not."""
-    events: RoundListener
+    events: EventWriter
     token_check: TokenCheck | None
     """Checks callers' tokens; None: callers need no token."""
 

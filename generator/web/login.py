@@ -14,7 +14,7 @@ from urllib.parse import parse_qs
 from starlette.requests import Request
 from starlette.responses import Response
 
-from generator.rpc.auth.authentication import MAX_TOKEN_CHARS, TokenCheck
+from generator.rpc.auth.authentication import MAX_TOKEN_CHARS, TokenCheck, parse_bearer
 from generator.rpc.status_errors import CallFailure, FailureKind
 from runtime.listener import find_peer
 
@@ -23,7 +23,6 @@ MAX_COOKIE_CHARS: Final = 3800
 """Browsers drop a cookie of more than 4,096 bytes."""
 MAX_FORM_BYTES: Final = 32 << 10
 CHECK_S: Final = 5.0
-_SCHEME: Final = "bearer "
 _NO_TOKEN: Final = CallFailure(FailureKind.UNAUTHENTICATED, "no token: log in, or send one")
 
 
@@ -52,10 +51,7 @@ def find_request_peer(request: Request) -> str:
 def find_token(request: Request) -> str:
     """Return the token of the header, else that of the cookie; empty without either."""
     header = request.headers.get("authorization", "")
-    if header:
-        is_bearer = header[: len(_SCHEME)].lower() == _SCHEME
-        return header[len(_SCHEME) :].strip() if is_bearer else ""
-    return request.cookies.get(COOKIE, "")
+    return parse_bearer(header) if header else request.cookies.get(COOKIE, "")
 
 
 def parse_token_form(body: bytes) -> str:

@@ -31,6 +31,12 @@ class TokenCheck(Protocol):
         ...
 
 
+def parse_bearer(header: str) -> str:
+    """Return the token of an `Authorization` header; empty if it is of another scheme."""
+    is_bearer = header[: len(_SCHEME)].lower() == _SCHEME
+    return header[len(_SCHEME) :].strip() if is_bearer else ""
+
+
 def read_token(context: grpc.ServicerContext) -> str:
     """Return the bearer token of a call.
 
@@ -38,9 +44,8 @@ def read_token(context: grpc.ServicerContext) -> str:
         CallAbortedError: there is none, or several.
     """
     values = [value for key, value in context.invocation_metadata() if key == AUTHORIZATION]
-    token = str(values[0])[len(_SCHEME) :].strip() if len(values) == 1 else ""
-    is_bearer = bool(token) and str(values[0])[: len(_SCHEME)].lower() == _SCHEME
-    if not is_bearer or len(token) > MAX_TOKEN_CHARS:
+    token = parse_bearer(str(values[0])) if len(values) == 1 else ""
+    if not 0 < len(token) <= MAX_TOKEN_CHARS:
         problem = "expected one bearer token in the metadata: authorization: Bearer TOKEN"
         raise build_abort(FailureKind.UNAUTHENTICATED, problem)
     return token
