@@ -27,6 +27,10 @@ from runtime.clock import utc_now
 from runtime.http import PageServer, Render, health_page
 from runtime.values import parse_address
 
+log = logging.getLogger(__name__)
+
+EVENT_FLUSH_S: Final = 2.0
+"""Longest wait at the end for queued Events."""
 MISSED_ROUNDS: Final = 3
 """A loop that completes no round for this many periods hangs."""
 MIN_LIMIT_S: Final = 60.0
@@ -82,12 +86,6 @@ def build_health_pages(
         "/startupz": health_page(why_not_started),
         "/readyz": health_page(lambda: why_not_started() or readiness_problem()),
     }
-
-
-log = logging.getLogger(__name__)
-
-EVENT_FLUSH_S: Final = 2.0
-"""Longest wait at the end for queued Events."""
 
 
 class ReplicaEndpoints(NamedTuple):

@@ -145,9 +145,6 @@ class PageHttpServer:
             listener.close()
 
 
-log = logging.getLogger(__name__)
-
-
 def build_renewed_context(files: TlsFiles) -> ssl.SSLContext:
     """Return a context whose connections use the files as they are when they begin.
 
