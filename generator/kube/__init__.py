@@ -4,7 +4,6 @@
     credentials     loads a kubeconfig file or a pod's token, within limits
     transport       sends one request, or opens one watch stream
     resources       the kinds of objects and their paths
-    stored_objects  the objects of one kind, as values
     cache           the parsed objects of one kind, within a quota: what was watched, our own writes
     reflector       keeps a cache current: a list in pages, then a watch
     ownership       which part of an object is ours, and whether an apply would change it

@@ -8,7 +8,6 @@
 - graph: the tree as a document or a drawing
 - formats: the formats by name, and their settings
 - catalog: how a tree is rendered in each format
-- domain_names: the domain of each node in each tier, with padding
 - owned_object: a Kubernetes object with the fields that Toponaut owns, and the names it may have
 
 Imports `topology` only.

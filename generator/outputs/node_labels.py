@@ -9,6 +9,10 @@ up. Kueue and KAI compare values as text, so `leaf-2` and `leaf-10` become `leaf
 Only two names with one value, such as `leaf-1` and `leaf-01`, get a hash each. KAI splits paths of
 values at dots, so values hold none.
 
+Consumers that read one value per tier need one in each: two nodes without a value would count as
+neighbors. The names are those of the HyperNodes, padding included. An island that ends below the
+highest tier continues with padding of its own, so that no two islands merge.
+
 Source: label values, https://kubernetes.io/docs/concepts/overview/working-with-objects/labels.
 """
 
@@ -20,13 +24,48 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
+from functools import cache
 from typing import Final, NamedTuple
 
-from generator.outputs.domain_names import name_domains
+from generator.outputs.hypernode.forest import build_padding_name
 from generator.outputs.owned_object import OwnedObject, is_object_name
 from topology.model.errors import ConfigError, show
 from topology.model.ids import HOSTNAME_LABEL
-from topology.model.tree import TopologyTree
+from topology.model.tree import Domain, TopologyTree
+
+
+def name_domains(tree: TopologyTree) -> Mapping[str, tuple[str, ...]]:
+    """Return the names of the domains of each placed node, the lowest tier first.
+
+    The keys are in tree order. Every node has as many names as the tree has tiers.
+    Cost: O(nodes x tiers).
+    """
+    used = frozenset(domain.name for domain in tree.domains)
+
+    @cache
+    def pad(name: str, tier: int) -> str:
+        return build_padding_name(name, tier, used)
+
+    def name_tiers(domain: Domain) -> tuple[str, ...]:
+        """Return the names of a node that is directly in a domain."""
+        names = [pad(domain.name, tier) for tier in range(1, domain.tier)]
+        at: Domain | None = domain
+        while at is not None:
+            above = None if at.parent is None else tree.domains[at.parent]
+            stop = len(tree.tiers) + 1 if above is None else above.tier
+            names += [at.name, *(pad(at.name, tier) for tier in range(at.tier + 1, stop))]
+            at = above
+        return tuple(names)
+
+    rows = {
+        node: names
+        for domain in tree.domains
+        if domain.nodes
+        for names in [name_tiers(domain)]
+        for node in domain.nodes
+    }
+    return {node: rows[node] for node in tree.nodes}
+
 
 DEFAULT_PREFIX: Final = "topology.toponaut.io"
 MAX_KEY: Final = 63

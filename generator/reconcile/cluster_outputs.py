@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from generator.kube.cache import StoredObject
 from generator.kube.resources import NODES, Resource
-from generator.kube.stored_objects import StoredObject
 from generator.objects.document import mapping_at
 from generator.reconcile.object_plan import (
     KindPlan,

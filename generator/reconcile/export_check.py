@@ -19,14 +19,13 @@ from xml.etree import ElementTree as ET
 from generator.objects.topology_levels import parse_topology_levels
 from generator.observe.labelled_tree import build_labelled_tree
 from generator.outputs.catalog import Export, render_export
-from generator.outputs.domain_names import name_domains
 from generator.outputs.formats import ExportFormat, ExportSettings
 from generator.outputs.graph import MAX_LABEL
 from generator.outputs.hypernode.forest import build_hypernode_tree
 from generator.outputs.hypernode.lint import find_structure_problems
 from generator.outputs.hypernode.model import parse_manifest
 from generator.outputs.nfd import FEATURE, NODE_LABEL
-from generator.outputs.node_labels import build_tier_keys, list_label_keys
+from generator.outputs.node_labels import build_tier_keys, list_label_keys, name_domains
 from generator.outputs.slinky import ANNOTATION
 from generator.outputs.slurm import (
     BLOCK_TOPOLOGY,

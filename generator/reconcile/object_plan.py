@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from generator.kube.cache import StoredObject
 from generator.kube.ownership import find_owned_parts
-from generator.kube.stored_objects import StoredObject
 from generator.objects.document import mapping_at
 from generator.reconcile.rendered import MANAGERS, DesiredObject, OwnedParts, RenderedOutput
 

@@ -15,9 +15,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from generator.kube.cache import Listing, StoredObject
 from generator.kube.lease import Leader
 from generator.kube.resources import RESERVATIONS as RESOURCE
-from generator.kube.stored_objects import Listing, StoredObject
 from generator.objects.reservation import RESERVATION_KIND
 from generator.reservations.records import (
     Refusal,

@@ -42,7 +42,7 @@ from generator.server.settings import ServerSettings, SwitchPollSettings
 from generator.store.fabric_store import FabricStore
 from generator.store.folder_lock import FolderLock
 from generator.store.folder_store import FolderStore
-from generator.store.local_files import write_whole_file
+from generator.store.object_files import write_whole_file
 from generator.switches.poller import SwitchPoller
 from runtime.clock import SteadyTime, utc_now
 from runtime.periodic import PeriodicJob

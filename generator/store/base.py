@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from generator.kube.stored_objects import Listing
+from generator.kube.cache import Listing
 from generator.objects.tree_record import TreeRecord
 from generator.outputs.hypernode.model import HyperNode
 from topology.model.errors import ParseError

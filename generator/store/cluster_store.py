@@ -25,7 +25,7 @@ from generator.kube.applier import (
     never_fenced,
     retry_request,
 )
-from generator.kube.cache import Cache
+from generator.kube.cache import Cache, Listing, StoredObject
 from generator.kube.credentials import find_credentials
 from generator.kube.elector import hold_lease
 from generator.kube.reflector import (
@@ -36,7 +36,6 @@ from generator.kube.reflector import (
     list_into_cache,
 )
 from generator.kube.resources import Resource
-from generator.kube.stored_objects import Listing, StoredObject
 from generator.kube.transport import KubeRequest, KubeTransport, Transport, decode_object
 from generator.objects.inventory import Inventory, list_node_problems
 from generator.store.fabric_store import FabricStore

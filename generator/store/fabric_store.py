@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import structs
 
-from generator.kube.stored_objects import Listing, StoredObject
+from generator.kube.cache import Listing, StoredObject
 from generator.objects.inventory import Inventory
 from generator.objects.pods import (
     BoundPod,

@@ -16,10 +16,9 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Final, NamedTuple, TypeVar
 
-from generator.kube.cache import Parse
+from generator.kube.cache import Listing, Parse, StoredObject
 from generator.kube.lease import LEASE_NAME, parse_lease
 from generator.kube.resources import LEASES, PODS, Resource
-from generator.kube.stored_objects import Listing, StoredObject
 from generator.objects.document import mapping_at
 from generator.objects.inventory import Inventory
 from generator.objects.yaml_document import parse_document

@@ -13,9 +13,8 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 import yaml
 
 from generator.kube import resources
-from generator.kube.cache import Parse, Quota
+from generator.kube.cache import Listing, Parse, Quota
 from generator.kube.resources import Resource
-from generator.kube.stored_objects import Listing
 from generator.objects.inventory import ListedNode, parse_node
 from generator.objects.pods import FollowedPod, parse_followed_pod
 from generator.objects.tree_record import TreeRecord, parse_tree_record

@@ -1,4 +1,4 @@
-"""Reads local files up to a size limit, and the inventory of nodes from a file; writes files.
+"""Reads local files up to a size limit, and the inventory of nodes from a file.
 
 Saved captures are often packed by gzip: they are unpacked in bounded memory.
 """
@@ -6,17 +6,14 @@ Saved captures are often packed by gzip: they are unpacked in bounded memory.
 from __future__ import annotations
 
 import io
-import os
 import re
-import stat
 import zlib
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from generator.objects.inventory import Inventory, parse_nodes
 from generator.store.file_kinds import FileKind, expect_kind
-from topology.model.errors import ConfigError, CutInput, ParseError, WriteError, show
+from topology.model.errors import ConfigError, CutInput, ParseError, show
 from topology.model.text import to_utf8
 
 PACKED_SUFFIX: Final = ".gz"
@@ -130,38 +127,3 @@ def _check_regular(file: Path) -> ParseError | None:
     if file.exists() and not file.is_file():
         return ParseError("not a regular file", source=show(str(file), 1024))
     return None
-
-
-def write_whole_file(file: Path, text: str) -> None:
-    """Write a file, completely or not at all; a device or a pipe is written as it is.
-
-    Raises:
-        WriteError: the file cannot be written; the earlier file is unchanged.
-    """
-    try:
-        if _is_regular_or_missing(file):
-            _replace_file(Path(os.path.realpath(file)), text.encode())
-        else:
-            file.write_bytes(text.encode())
-    except OSError as error:
-        raise WriteError(f"cannot write {show(str(file), 1024)}: {error.strerror}") from error
-
-
-def _is_regular_or_missing(file: Path) -> bool:
-    try:
-        return stat.S_ISREG(file.stat().st_mode)
-    except FileNotFoundError:
-        return True
-
-
-def _replace_file(file: Path, raw: bytes) -> None:
-    temporary = file.parent / f".{os.getpid()}.toponaut.tmp"
-    try:
-        with temporary.open("xb") as stream:
-            stream.write(raw)
-        with suppress(FileNotFoundError):
-            temporary.chmod(stat.S_IMODE(file.stat().st_mode))
-        temporary.replace(file)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

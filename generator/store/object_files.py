@@ -205,6 +205,22 @@ def write_file(path: Path, text: str) -> bool:
     return True
 
 
+def write_whole_file(file: Path, text: str) -> None:
+    """Write a file of any folder; a device or a pipe is written as it is.
+
+    Raises:
+        WriteError: the file cannot be written; the earlier file is unchanged.
+    """
+    raw = text.encode()
+    try:
+        if file.exists() and not file.is_file():
+            file.write_bytes(raw)
+        else:
+            replace_file(file.resolve(), raw)
+    except OSError as error:
+        raise WriteError(f"cannot write {show(str(file), 1024)}: {error.strerror}") from error
+
+
 def delete_file(folder: Path, name: str) -> bool:
     """Delete an object's file; return whether it existed."""
     path = object_path(folder, name)

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from generator.kube.stored_objects import Listing, StoredObject
+from generator.kube.cache import Listing, StoredObject
 from generator.outputs.hypernode.model import HyperNode, parse_manifest
 from generator.store.base import StoredHyperNodes, StoredReports, build_stored_reports
 from generator.store.object_files import (

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from generator.kube.stored_objects import Listing, StoredObject
+from generator.kube.cache import Listing, StoredObject
 from generator.objects.inventory import Inventory
 from generator.store.kinds import Kind
 from topology.model.errors import StoreError, WriteError

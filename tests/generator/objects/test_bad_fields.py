@@ -76,10 +76,6 @@ def test_it_keeps_the_good_ids_beside_a_bad_one() -> None:
     assert node.problems == ("ids: expected a usable mac, got 'zz'; it is left out",)
 
 
-def test_it_keeps_an_id_with_an_unknown_key() -> None:
-    assert GOOD in read_beside_good_ones({"ids": [GOOD_ID | {"vendor": "x"}]}).ids
-
-
 @pytest.mark.parametrize(
     "row",
     [

@@ -262,7 +262,7 @@ ROWS = st.recursive(
 
 
 @given(ROWS, st.sampled_from(["Node", "List", None]))
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(60))
 def test_it_reads_any_object_without_raising(value: object, kind: str | None) -> None:
     document = {"nodes": [value], "kind": kind} if kind else value
     found = parse(document)

@@ -101,10 +101,6 @@ def test_it_counts_nothing_for_a_pod(found: dict[str, Any]) -> None:
     assert parse_pod_usage(found) is None
 
 
-def test_it_counts_a_pod_that_waits_on_its_node_as_running() -> None:
-    assert taken(pod(container("1"), phase="Pending")) == 1000
-
-
 def test_it_refuses_a_malformed_quantity() -> None:
     with pytest.raises(ConfigError, match="requests: expected a quantity"):
         parse_pod_usage(pod(container("much")))
@@ -145,12 +141,6 @@ def test_it_returns_the_identical_inventory_without_a_change() -> None:
     leavings, listed = FreeInventory(), Inventory((parse_node(kube_node("n1")),), ())
     pods = [parse_pod_usage(pod(container("1", gpus=1)))]
     assert leavings.subtract(listed, pods) is leavings.subtract(listed, pods)
-
-
-def test_it_frees_the_capacity_of_deleted_pods() -> None:
-    leavings, listed = FreeInventory(), Inventory((parse_node(kube_node("n1")),), ())
-    leavings.subtract(listed, [parse_pod_usage(pod(container("1", gpus=1)))])
-    assert leavings.subtract(listed, []) == subtract_usage(listed, [])
 
 
 def test_it_follows_a_node_that_returns_with_more_capacity() -> None:

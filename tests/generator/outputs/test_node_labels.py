@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.outputs.domain_names import name_domains
 from generator.outputs.node_labels import (
     LabelFamily,
     build_label_values,
     build_tier_keys,
     list_label_keys,
+    name_domains,
     render_label_objects,
     render_node_labels,
 )

@@ -30,7 +30,3 @@ def test_it_stops_at_the_first_failure_and_keeps_earlier_writes() -> None:
     assert str(result.error) == "leaf-2: the webhook does not answer"
     assert seen == list(plan[:1])
     assert set(cluster.state) == {"leaf-1"}
-
-
-def test_it_does_nothing_for_an_empty_plan() -> None:
-    assert apply_plan((), FakeCluster()).error is None

@@ -110,12 +110,6 @@ def test_it_releases_by_time_only_if_the_budget_says_so(
     assert is_released(held, release_after_s, NOON + passed) is expected
 
 
-@pytest.mark.parametrize("since", ["no time, but long enough", "2026-07-01T12:00:00"])
-def test_it_releases_nothing_by_an_unreadable_time(since: str) -> None:
-    held = build_held_plan(HELD, before=None, now=NOON).model_copy(update={"since": since})
-    assert not is_released(held, 60, NOON + HOUR)
-
-
 @pytest.mark.parametrize(
     "status",
     [None, "text", {"conditions": "none", "held": 5}, {"conditions": [{"type": "Other"}, None]}],

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,24 +68,6 @@ def test_it_forgets_a_plan_that_is_no_longer_needed() -> None:
 
 def test_it_writes_at_once_without_debounce() -> None:
     assert Loop(NO_DEBOUNCE).run(range(3), lambda now: f"plan {now}") == [0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("now_s", "wait_s"),
-    [
-        pytest.param(10.0, 2.0, id="when it was seen"),
-        pytest.param(11.5, 0.5, id="before it was quiet long enough"),
-        pytest.param(12.0, 0.0, id="when it was quiet long enough"),
-        pytest.param(99.0, 0.0, id="long afterwards"),
-    ],
-)
-def test_it_computes_the_remaining_wait(now_s: float, wait_s: float) -> None:
-    assert update_pending("plan", None, 10.0).compute_wait_s(now_s, PACE) == wait_s
-
-
-def test_it_waits_at_most_the_maximum_after_a_late_change() -> None:
-    waiting = update_pending("two", update_pending("one", None, 0.0), 14.0)
-    assert waiting.compute_wait_s(14.0, PACE) == 1.0
 
 
 def test_it_writes_a_flapping_object_less_and_less_often() -> None:

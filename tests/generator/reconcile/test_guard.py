@@ -105,12 +105,6 @@ def test_it_holds_a_plan_that_removes_more_than_a_tenth_of_the_nodes(
     assert holds(without_nodes(before, gone), before) == expected
 
 
-@pytest.mark.parametrize(("gone", "expected"), [(2, NONE_HOLD), (3, [NODES])])
-def test_it_allows_the_loss_of_two_of_eight_nodes(gone: int, expected: list[HoldKind]) -> None:
-    before = tree(2, 4)
-    assert holds(without_nodes(before, gone), before) == expected
-
-
 def test_it_counts_moved_nodes_like_removed_nodes() -> None:
     before = tree(4, 5)
     swapped = [

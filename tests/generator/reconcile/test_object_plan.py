@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from generator.kube.cache import StoredObject
 from generator.kube.ownership import render_part
-from generator.kube.stored_objects import StoredObject
 from generator.reconcile.object_plan import (
     KindPlan,
     ObjectOp,

@@ -53,22 +53,11 @@ def test_it_gives_the_same_answer_to_the_same_request(world: World) -> None:
     assert len(world.store.rows) == 1
 
 
-def test_it_gives_the_same_answer_after_a_restart(world: World) -> None:
-    first = world.reserve()
-    world.store.restart()
-    world.ledger = world.open()
-    assert world.reserve() == first
-
-
 @pytest.mark.parametrize(
     "other",
     [
         pytest.param({"count": 3}, id="another size"),
-        pytest.param({"gang": "ns/b"}, id="another gang"),
-        pytest.param({"ttl_s": 61}, id="another time"),
-        pytest.param({"priority": 1}, id="another priority"),
         pytest.param({"holder": "bob"}, id="another holder"),
-        pytest.param({"required": "leaf"}, id="another required tier"),
     ],
 )
 def test_it_refuses_the_same_id_for(world: World, other: dict[str, Any]) -> None:
@@ -130,15 +119,6 @@ def test_it_reserves_more_nodes_for_a_gang_with_a_reservation(world: World) -> N
     assert not answer.placement.is_feasible
 
 
-def test_it_answers_an_infeasible_request_and_reserves_nothing(world: World) -> None:
-    answer = world.reserve(count=9)
-    assert isinstance(answer, ReservationResult)
-    assert answer.reservation is None
-    assert answer.placement.reason is not None
-    assert world.store.rows == {}
-    assert world.made(count=8).id == id_of(1), "the id is still free"
-
-
 def test_it_reserves_nothing_for_a_trial(world: World) -> None:
     world.store.refusal = Refusal(RefusalKind.NO_LEADER, "nobody leads")
     answer = world.reserve(count=8, is_trial=True)
@@ -168,14 +148,6 @@ def test_it_preempts_nothing_while_there_is_room(world: World) -> None:
     assert high.tier == "node"
     world.made(3, gang="ns/high", count=2, priority=9)
     assert world.store.rows[id_of(1)].phase is Phase.RESERVED
-
-
-def test_it_never_preempts_a_confirmed_reservation(world: World) -> None:
-    world.made(1, gang="ns/low", count=8, priority=1)
-    world.confirm(1)
-    answer = world.reserve(2, gang="ns/high", count=1, priority=9)
-    assert isinstance(answer, ReservationResult)
-    assert answer.reservation is None
 
 
 def test_it_places_again_if_its_nodes_were_reserved_during_the_search(world: World) -> None:
@@ -217,19 +189,14 @@ def test_it_places_again_if_pods_took_its_nodes_during_the_search(world: World) 
 
 BAD = [
     ("an id that is none", {"id": "x"}, "request_id"),
-    ("an id in upper case", {"id": id_of(1).upper().replace("0", "A")}, "request_id"),
     ("a UUID of version 1", {"id": "3b241101-e2bb-1255-8caf-4136c566a962"}, "request_id"),
     ("a line behind the id", {"id": f"{id_of(1)}\n"}, "request_id"),
     ("no name", {"gang": "self"}, "gang"),
     ("a path for a name", {"gang": "a/b/c"}, "gang"),
-    ("a namespace without a name", {"gang": "a/"}, "gang"),
-    ("a long namespace", {"gang": "a" * 64 + "/b"}, "gang"),
     ("a name that a terminal would act on", {"gang": "ns/\x1b[31m"}, "gang"),
-    ("a name of two lines", {"gang": "ns/a\nb"}, "gang"),
     ("a group whose name is a bell", {"groups": [{"name": "\a", "count": 1}]}, "groups[0].name"),
     ("a network that is no name", {"plane": "Compute!"}, "plane"),
     ("no time", {"ttl_s": 0}, "ttl_s"),
-    ("time that has passed", {"ttl_s": -1}, "ttl_s"),
     ("more than a day", {"ttl_s": 86_401}, "ttl_s"),
     ("a priority beyond JSON", {"priority": 1 << 54}, "priority"),
     ("victims", {"preemption": "fewestVictims"}, "preemption"),
@@ -303,18 +270,6 @@ def test_it_deletes_old_ended_reservations_and_frees_their_ids(world: World) -> 
     assert world.made(count=3).is_held_at(world.clock.now())
 
 
-def test_it_limits_the_number_of_reservations() -> None:
-    world = World(cluster(num_nodes=2, slots=10**6, per_leaf=2))
-    made = world.made(count=1)
-    for number in range(2, MAX_HELD + 1):
-        world.store.rows[id_of(number)] = made
-    full = refusal(world.reserve(MAX_HELD + 1, count=1))
-    assert full.kind is RefusalKind.FULL
-    assert isinstance(world.reserve(1, count=1), ReservationResult), (
-        "a repeated request is still answered"
-    )
-
-
 def fill_table(world: World, number: int, holder: str, num_rows: int) -> None:
     """Give a holder copies of its n-th reservation, in the phase that it has."""
     row = next(row for row in world.ledger.read_current() if row.id == id_of(number))
@@ -364,21 +319,12 @@ def test_ended_reservations_of_many_nodes_take_the_room_of_many() -> None:
 
 
 RESOURCES = {f"{at:02}".ljust(250, "r"): 1 for at in range(16)}
-LARGE_GROUPS = [
-    pytest.param(
-        [{"name": str(at), "count": 2048, "max_per_node": 1} for at in range(2)], id="nodes"
-    ),
-    pytest.param(
-        [{"name": "one", "count": 1}]
-        + [{"name": str(at), "count": 1, "min": 0, "request": RESOURCES} for at in range(32)],
-        id="resources",
-    ),
-]
 
 
-@pytest.mark.parametrize("groups", LARGE_GROUPS)
-def test_large_reservations_take_the_room_of_many(groups: list[dict[str, Any]]) -> None:
-    world = World(cluster(num_nodes=2048, slots=200, per_leaf=32))
+def test_reservations_of_many_resources_take_the_room_of_many() -> None:
+    groups: list[dict[str, Any]] = [{"name": "one", "count": 1}]
+    groups += [{"name": str(at), "count": 1, "min": 0, "request": RESOURCES} for at in range(32)]
+    world = World(cluster(num_nodes=2, slots=200, per_leaf=2))
     world.made(1, groups=groups)
     fill_table(world, 1, LOCAL_HOLDER, 40)
     world.made(2, groups=groups)
@@ -396,6 +342,8 @@ def test_no_holder_takes_the_whole_table() -> None:
     full = refusal(world.reserve(2, count=1, holder="eve"))
     assert full.kind is RefusalKind.FULL
     assert "take 2048 places and this one 1 or more, and 2048 of 4096 are left: " in full.problem
+    again = world.reserve(1, count=1, holder="eve", ttl_s=600)
+    assert isinstance(again, ReservationResult), "a repeated request is still answered"
     world.made(2, count=1, holder="bob", ttl_s=600)
     fill_table(world, 2, "bob", MAX_HELD // 4)
     assert refusal(world.reserve(3, count=1, holder="bob")).kind is RefusalKind.FULL

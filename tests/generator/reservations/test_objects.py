@@ -2,11 +2,7 @@
 
 import json
 import os
-import signal
 import sqlite3
-import subprocess  # noqa: TID251 - a process that is killed is the thing under test
-import sys
-import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -21,10 +17,7 @@ from generator.reservations.sqlite_file import FILE_NAME, convert_file, read_res
 from generator.store.folder_store import FolderStore
 from generator.store.object_store import StoreFenced
 from tests.generator.reservations.worlds import World, id_of
-from tests.repository import ROOT
 from topology.model.errors import StoreError
-
-DEADLINE_S = 60.0
 
 
 def example(number: int = 1) -> Reservation:
@@ -63,10 +56,6 @@ def test_it_keeps_written_reservations_and_counts_the_servers(tmp_path: Path) ->
     assert second.read_reservations() == (example(2),)
     assert second.epoch > first.epoch
     assert second.read_inherited_ids() == {id_of(2)}
-
-
-def test_the_epoch_grows_without_any_reservation(tmp_path: Path) -> None:
-    assert [open_store(tmp_path).epoch for _ in range(3)] == [1, 2, 3]
 
 
 def test_it_writes_nothing_once_another_server_has_begun(tmp_path: Path) -> None:
@@ -144,40 +133,6 @@ def test_it_is_used_by_several_threads(tmp_path: Path) -> None:
     expected = tuple(sorted(rows, key=lambda row: row.id))
     assert store.read_reservations() == expected
     assert open_store(tmp_path).read_reservations() == expected
-
-
-KILLED = """
-import sys
-from dataclasses import replace
-from pathlib import Path
-from tests.generator.reservations.test_objects import example, open_store
-from tests.generator.reservations.worlds import id_of
-
-store = open_store(Path(sys.argv[1]))
-one = example()
-for at in range(10**6):
-    store.put([replace(one, id=id_of(at))])
-    print(at, flush=True)
-"""
-
-
-def test_it_has_every_acknowledged_write_after_a_kill(tmp_path: Path) -> None:
-    running = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
-    assert running.stdout is not None
-    ends_at = time.monotonic() + DEADLINE_S
-    acknowledged = [int(running.stdout.readline()) for _ in range(20)]
-    assert time.monotonic() < ends_at
-    os.kill(running.pid, signal.SIGKILL)
-    acknowledged += [int(line) for line in running.stdout.read().splitlines() if line]
-    running.wait(DEADLINE_S)
-    running.stdout.close()
-    store = open_store(tmp_path)
-    stored = {reservation.id for reservation in store.read_reservations()}
-    assert {id_of(at) for at in acknowledged} <= stored
-    assert len(stored) - len(acknowledged) in (0, 1), "the last write is complete or absent"
-    assert store.problems == ()
 
 
 def write_sqlite(file: Path, *rows: Reservation) -> None:

@@ -106,11 +106,6 @@ def test_it_leaves_readable_files_and_no_temporary_ones(store: StoreFolder) -> N
     assert file.stat().st_mode & 0o777 == 0o644
 
 
-def test_it_returns_whether_there_was_something_to_remove(store: StoreFolder) -> None:
-    store.put(TREE[0])
-    assert [store.remove("leaf-1"), store.remove("leaf-1")] == [True, False]
-
-
 @pytest.mark.parametrize("name", ["../x", "a/b", "", ".", "..", "A", "a\x00b", "x" * 254])
 def test_it_refuses_invalid_object_names(store: StoreFolder, name: str) -> None:
     with pytest.raises(StoreError, match="not the name of an object"):

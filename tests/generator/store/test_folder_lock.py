@@ -10,8 +10,6 @@ import pytest
 
 from generator.cli.exit_codes import ExitCode
 from generator.store.folder_lock import FolderLock, hold_lock, open_temporary
-from tests.generator.folders import StoreFolder
-from tests.generator.reconcile.cluster import hypernode
 from tests.generator.scenes import Scene, run
 from tests.generator.server.days import SMALL
 from topology.model.errors import ConfigError, StoreError
@@ -69,13 +67,6 @@ def test_it_leaves_a_file_alone_that_is_being_written(tmp_path: Path) -> None:
     os.close(number)
     FolderLock(tmp_path).release()
     assert not path.exists()
-
-
-def test_it_leaves_no_unfinished_file_after_writes(tmp_path: Path) -> None:
-    store = StoreFolder(tmp_path)
-    store.put(hypernode("leaf-1", 1, "a"))
-    store.approve("0" * 16)
-    assert unfinished(tmp_path) == []
 
 
 def test_it_says_why_a_folder_cannot_be_locked(tmp_path: Path) -> None:
