@@ -11,11 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from tests.effort import examples
 from tests.topology.join.test_swept_nodes import compare
 from tests.topology.verdicts import collect_claims
 from topology.join.fabric_join import build_fabric
@@ -126,17 +123,6 @@ def edited(edits: Sequence[tuple[str, int, int]]) -> bytes:
             guids = re.findall(rb"[0-9a-f]{16}", lines[second]) or [b"0" * 15 + b"1"]
             lines[first] = re.sub(rb"[0-9a-f]{16}", guids[0], lines[first], count=1)
     return b"\n".join(lines)
-
-
-@given(st.lists(EDITS, min_size=1, max_size=6).map(edited), st.sampled_from(sorted(MIXES)))
-@limits(max_examples=examples(60))
-def test_a_damaged_sweep_gives_the_fabric_of_its_claims(raw: bytes, mix: str) -> None:
-    beside = others(FABRICS[FabricKind.RAIL], MIXES[mix])
-    sweep = SweptClaims(parse_ibnetdiscover(raw, fast=NumpyReader()).devices)
-    same(
-        build_fabric([sweep, *beside]),
-        build_fabric([*expanded(sweep), *beside]),
-    )
 
 
 def test_a_sweep_that_is_given_twice_counts_once() -> None:

@@ -17,10 +17,9 @@ from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import case_id, cases
 from topology.join.fabric_join import build_fabric
-from topology.model.claims import Claim, Origin, SweptClaims, expand_claims
+from topology.model.claims import SweptClaims, expand_claims
 from topology.model.fabric import Fabric, columns_of
 from topology.model.fabric_columns import FabricColumns, name_codes
-from topology.model.facts import FindingKind
 from topology.model.ids import IdKind
 from topology.model.lazy_rows import LazyRows, rows_at
 from topology.sources.ibnetdiscover.chunks import NumpyReader
@@ -103,11 +102,6 @@ def test_it_gives_the_same_fabric_for_every_real_fabric(path: Path) -> None:
     same(path.read_bytes())
 
 
-def test_it_joins_a_complete_sweep() -> None:
-    fabric = same(SWEEP.encode())
-    assert {link.is_one_sided for link in fabric.links} == {False}
-
-
 PORT_LINES = [at for at, line in enumerate(SWEEP.splitlines()) if line.startswith("[")]
 NAMES = ("node-7 mlx5_0", "Node-7.example mlx5_1", "localhost mlx5_0", "node-7", "")
 EDITS = st.one_of(
@@ -133,12 +127,6 @@ def spoiled(draw: st.DrawFn) -> str:
     return "".join(lines)
 
 
-@limits(max_examples=60)
-@given(spoiled())
-def test_it_gives_the_same_fabric_for_sweeps_with_lost_and_wrong_lines(text: str) -> None:
-    same(text.encode())
-
-
 @limits(max_examples=100)
 @given(damaged(cases("ibnetdiscover")))
 def test_it_gives_the_same_fabric_for_damaged_files(raw: bytes) -> None:
@@ -156,19 +144,6 @@ def test_it_gives_the_same_fabric_for_damaged_files(raw: bytes) -> None:
 def test_it_gives_the_same_fabric_for_contradictions(old: str, new: str) -> None:
     assert old in SWEEP
     same(SWEEP.replace(old, new, 1).encode())
-
-
-def test_it_gives_the_same_fabric_beside_other_claims() -> None:
-    claims = swept(SWEEP.encode())
-    listed = Claim(next(iter(claims)).device, Origin.INVENTORY)
-    assert build_fabric([claims, listed]) == build_fabric([*claims, listed])
-
-
-def test_it_separates_and_reports_hosts_that_share_a_name() -> None:
-    text = SWEEP.replace("node-0002 mlx5_0", "node-0001 mlx5_0")
-    fabric = same(text.encode())
-    kinds = {finding.kind for finding in fabric.findings}
-    assert kinds == {FindingKind.DUPLICATE_NAME, FindingKind.UNRESOLVED_HOST}
 
 
 def squares(places: Sequence[int]) -> Iterator[int]:

@@ -5,13 +5,11 @@ import pytest
 
 from tests.topology.synthetic.fabrics import SPECS, cut, cut_all, seeded, silence
 from topology.model.facts import Device, Medium, Neighbor
-from topology.model.ids import Id, IdKind
 from topology.sources.infiniband.sysfs import parse_ib_sysfs
-from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
+from topology.sources.lldp.lldpcli import parse_neighbors
 from topology.synthetic import (
     DamagedFabric,
     FaultSpec,
-    NamePolicy,
     build_undamaged,
     build_wiring,
     damage_fabric,
@@ -45,15 +43,6 @@ def test_it_prints_the_neighbors_that_ethernet_devices_report() -> None:
         assert dict(found.ports) == heard_of(claim.device)
 
 
-def test_it_prints_the_chassis_id_that_neighbors_report() -> None:
-    files = dict(render_lldpcli(PAIRS))
-    device, errors = parse_chassis(files["node-0002.chassis.json0"].encode())
-    assert device is not None
-    assert not errors
-    assert device.name == "node-0002"
-    assert Id(IdKind.CHASSIS_ID, PAIRS.wiring.hosts[1].nics[0].mac, "mac") in device.ids
-
-
 def test_it_prints_an_infiniband_fabric_with_the_same_cables() -> None:
     ends: set[tuple[tuple[str, str], tuple[str, str]]] = set()
     for name, text in render_lldpcli(RAILS):
@@ -69,15 +58,6 @@ def test_it_prints_nothing_for_silent_hosts_and_an_empty_list_for_hosts_without_
     files = dict(render_lldpcli(silence(cut_all(PAIRS, "node-0001"), "node-0002")))
     assert json.loads(files["node-0001.neighbors.json0"]) == {"lldp": [{}]}
     assert not [name for name in files if name.startswith("node-0002.")]
-
-
-def test_it_numbers_remote_chassis_once_each() -> None:
-    files = dict(
-        render_lldpcli(build_undamaged(build_wiring(SPECS["a radix that is no power of two"])))
-    )
-    rows = json.loads(files["leaf-g01.neighbors.json0"])["lldp"][0]["interface"]
-    numbers = {(row["rid"], row["chassis"][0]["name"][0]["value"]) for row in rows}
-    assert len(rows) > len(numbers) == len({number for number, _ in numbers})
 
 
 @pytest.mark.parametrize(
@@ -109,11 +89,6 @@ def test_it_writes_guids_and_rates_as_the_kernel_does() -> None:
     assert dark[f"{folder}/ports/1/phys_state"] == "2: Polling\n"
 
 
-def test_it_names_the_hcas_of_a_silent_host_as_its_driver_does() -> None:
-    files = sysfs_files(silence(RAILS, "node-0001"), "node-0001")
-    assert files[f"{ROOT}mlx5_0/node_desc"] == "node-0001 mlx5_0\n"
-
-
 def test_it_writes_ethernet_ports_as_physical_interfaces() -> None:
     files = sysfs_files(cut(PAIRS, ("node-0001", "eth1")), "node-0001")
     assert {path.split("/")[2] for path in files} == {"eth0", "eth1"}
@@ -129,11 +104,6 @@ def test_it_writes_ethernet_ports_as_physical_interfaces() -> None:
     }
     dark = {name: files[f"class/net/eth1/{name}"] for name in ("operstate", "carrier", "speed")}
     assert dark == {"operstate": "down\n", "carrier": "0\n", "speed": "-1\n"}
-
-
-def test_it_refuses_an_unknown_host() -> None:
-    with pytest.raises(KeyError, match="node-9999"):
-        sysfs_files(RAILS, "node-9999")
 
 
 def test_it_lists_every_host_with_the_ids_of_its_ports() -> None:
@@ -164,9 +134,3 @@ def everything(damaged: DamagedFabric) -> Iterator[object]:
 def test_it_gives_the_same_bytes_for_the_same_seed(title: str) -> None:
     one, other = (damage_fabric(build_wiring(SPECS[title]), FAULTS, seeded(9)) for _ in range(2))
     assert repr(list(everything(one))) == repr(list(everything(other)))
-
-
-def test_it_shows_no_positions_with_opaque_names() -> None:
-    damaged = build_undamaged(build_wiring(SPECS["useless names"]))
-    assert damaged.wiring.spec.names is NamePolicy.OPAQUE
-    assert not [name for name, _ in render_lldpcli(damaged) if "leaf" in name]

@@ -2,13 +2,9 @@ import pytest
 
 from tests.topology.synthetic.fabrics import (
     SPECS,
-    cable_of,
     cut,
-    cut_all,
-    remove,
     seeded,
     silence,
-    swap,
 )
 from topology.model.facts import Device, DeviceKind, Medium, Port, PortState
 from topology.model.ids import Id, IdKind
@@ -44,11 +40,6 @@ BROKEN_IB = [
 
 def reported(damaged: DamagedFabric, name: str) -> Device:
     return next(claim.device for claim in report_claims(damaged) if claim.device.name == name)
-
-
-def swept(damaged: DamagedFabric, guid: str) -> Device:
-    wanted = Id(IdKind.NODE_GUID, guid)
-    return next(device for device in sweep_devices(damaged) if wanted in device.ids)
 
 
 def port_of(device: Device, name: str) -> Port:
@@ -126,30 +117,6 @@ def test_it_sweeps_one_plane_or_all() -> None:
     assert sorted(parts[0] + parts[1], key=lambda device: device.ids) == sweep_devices(damaged)
 
 
-def test_it_reports_every_host_except_silent_ones() -> None:
-    names = [claim.report for claim in report_claims(silence(RAILS, "node-0003"))]
-    assert names == [host.name for host in RAILS.wiring.hosts if host.name != "node-0003"]
-
-
-def test_it_sweeps_silent_hosts_like_all_others() -> None:
-    assert sweep_devices(silence(RAILS, "node-0003")) == sweep_devices(RAILS)
-
-
-def test_it_sweeps_no_hca_without_a_cable() -> None:
-    num_all = len(sweep_devices(RAILS))
-    assert len(sweep_devices(cut_all(RAILS, "node-0003"))) == num_all - 4
-
-
-def test_it_reports_ethernet_ports_with_their_lldp_neighbors() -> None:
-    leaf = next(one for one in PAIRS.wiring.switches if one.name == "leaf-p01-g01-b")
-    heard = reported(PAIRS, "node-0002").ports[1].neighbors
-    assert [(one.device_name, one.port_name, one.kind) for one in heard] == [
-        ("leaf-p01-g01-b", "swp2", DeviceKind.UNKNOWN)
-    ]
-    assert heard[0].device_ids == (Id(IdKind.CHASSIS_ID, leaf.mac, "mac"),)
-    assert Id(IdKind.PORT_ID, "swp2", "ifname") in heard[0].port_ids
-
-
 def test_it_reports_ethernet_switches_with_the_hosts_they_hear_also_silent_ones() -> None:
     host = PAIRS.wiring.hosts[1]
     leaf = next(one for one in PAIRS.wiring.switches if one.name == "leaf-p01-g01-b")
@@ -160,21 +127,3 @@ def test_it_reports_ethernet_switches_with_the_hosts_they_hear_also_silent_ones(
     assert heard.device_ids == (Id(IdKind.CHASSIS_ID, host.nics[0].mac, "mac"),)
     assert Id(IdKind.MAC, host.nics[1].mac) in heard.port_ids
     assert (heard.device_name, heard.port_name) == ("node-0002", "eth1")
-
-
-def test_it_reports_nothing_about_a_lost_switch() -> None:
-    damaged = remove(PAIRS, "leaf-p01-g01-b")
-    names = {
-        heard.device_name
-        for claim in report_claims(damaged)
-        for port in claim.device.ports
-        for heard in port.neighbors
-    }
-    assert "leaf-p01-g01-b" not in names | {claim.device.name for claim in report_claims(damaged)}
-
-
-def test_it_reports_a_swapped_cable_at_its_present_ends() -> None:
-    damaged = swap(PAIRS, ("node-0001", "eth0"), ("node-0005", "eth0"))
-    (heard,) = reported(damaged, "node-0001").ports[0].neighbors
-    now = cable_of(damaged, "node-0001", "eth0").high
-    assert (heard.device_name, heard.port_name) == now == ("leaf-p01-g02-a", "swp1")

@@ -50,15 +50,6 @@ def test_it_prints_the_own_description_of_a_peer() -> None:
     assert f'"H-{HCA}"[1]\t\t# "n1  mlx5_0 " lid' in render_ibnetdiscover([leaf(), host])
 
 
-def test_it_is_in_the_order_of_guids() -> None:
-    host = Device(DeviceKind.HOST, "n1", (Id(IdKind.NODE_GUID, HCA),), ())
-    assert render_ibnetdiscover([host, leaf()]) == render_ibnetdiscover([leaf(), host])
-
-
-def test_no_devices_are_no_text() -> None:
-    assert render_ibnetdiscover([]) == ""
-
-
 @pytest.mark.parametrize("rate_bps", [None, 0, 123])
 def test_a_rate_without_a_token_is_omitted(rate_bps: int | None) -> None:
     text = render_ibnetdiscover([leaf(rate_bps=rate_bps)])
