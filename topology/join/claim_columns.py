@@ -249,11 +249,7 @@ class ClaimReader:
         return columns.guids.item(node), columns.images.item(node), self.num_rows[position]
 
     def _rank(self, position: int) -> tuple[tuple[Id, ...], int]:
-        sweep = self.sweep_of_claim[position]
-        if sweep == NO_SWEEP:
-            return self.claims[position].device.ids, self.num_rows[position]
-        ids = self.sweeps[sweep].ids(self.node_of_claim[position])
-        return tuple(ids), self.num_rows[position]
+        return self.claims[position].ids, self.num_rows[position]
 
 
 def read_claims(claims: Iterable[Claim | SweptClaims]) -> ClaimColumns:
@@ -323,11 +319,7 @@ def _store_ids(columns: ClaimColumns, entity: Entity) -> tuple[Id, ...] | Claime
         return ClaimedIds(entity.claims, entity.heard_ids)
     ids = set(entity.heard_ids)
     for number in entity.numbers:
-        sweep = columns.sweep_of_claim.item(number)
-        if sweep == NO_SWEEP:
-            ids.update(facts[number].ids)
-        else:
-            ids.update(columns.sweeps[sweep].ids(columns.node_of_claim.item(number)))
+        ids.update(facts[number].ids or columns.table.claims[number].ids)
     if len(ids) > MAX_STORED_IDS:
         return ClaimedIds(entity.claims, entity.heard_ids)
     return tuple(sorted(ids))

@@ -27,7 +27,7 @@ from topology.model.fabric_columns import (
     rate_column,
 )
 from topology.model.facts import DeviceKind, Medium, PortState
-from topology.model.ids import Id, IdKind
+from topology.model.ids import IdKind
 from topology.sources.ibnetdiscover.columns import (
     HCA,
     NO_GUID,
@@ -38,7 +38,7 @@ from topology.sources.ibnetdiscover.columns import (
     SweepColumns,
     SweptDevices,
 )
-from topology.sources.infiniband.node_names import host_name, host_names, switch_name
+from topology.sources.infiniband.node_names import host_name
 
 NO_NODE: Final = -1
 _KINDS: Final = {SWITCH: DeviceKind.SWITCH, ROUTER: DeviceKind.ROUTER, HCA: DeviceKind.HOST}
@@ -247,14 +247,6 @@ class SweptNodes:
             name = f"{host_name(text)[1] or guid}/{number}"
         return _port_keys((guid, number), columns.far_guids.item(line), name)
 
-    def ids(self, node: int) -> list[Id]:
-        """Return the ids of a node."""
-        image = self.sweep.columns.images.item(node)
-        ids = [Id(IdKind.NODE_GUID, self.guid(node))]
-        if image != NO_GUID:
-            ids.append(Id(IdKind.SYSTEM_IMAGE_GUID, f"{image:016x}"))
-        return ids
-
 
 def read_swept_nodes(devices: SweptDevices) -> SweptNodes | None:
     """Return the nodes of a sweep; None if GUIDs are not unique or a node type is unknown.
@@ -264,7 +256,10 @@ def read_swept_nodes(devices: SweptDevices) -> SweptNodes | None:
     sweep = devices.sweep
     if not _is_plain(sweep) or not np.isin(sweep.columns.peer_letters, _PEER_LETTERS).all():
         return None
-    names, labels = _describe_nodes(sweep)
+    names, rdma_names = devices.describe()
+    distinct = {"": 0}
+    codes = [distinct.setdefault(name, len(distinct)) for name in rdma_names]
+    labels = HcaLabels(np.array(codes, np.intp), list(distinct))
     facts = list(_read_facts(sweep, names, labels))
     return SweptNodes(devices, names, labels, facts, sweep.row_nodes().astype(np.int32))
 
@@ -276,22 +271,6 @@ def _is_plain(sweep: SweepColumns) -> bool:
     is_whole = np.isin(columns.letters, (SWITCH, HCA, ROUTER)).all()
     is_unique = (columns.guids[1:] > columns.guids[:-1]).all()
     return bool(is_whole and is_unique and (sorted_guids[1:] > sorted_guids[:-1]).all())
-
-
-def _describe_nodes(sweep: SweepColumns) -> tuple[list[str], HcaLabels]:
-    """Return the device name of every node, and the RDMA names of CAs."""
-    texts = sweep.descriptions()
-    is_ca = sweep.columns.letters == HCA
-    names = list(texts)
-    codes = np.zeros(len(texts), np.intp)
-    label_codes = {"": 0}
-    nodes = np.flatnonzero(is_ca).tolist()
-    for node, (name, label) in zip(nodes, host_names([texts[node] for node in nodes]), strict=True):
-        names[node] = name
-        codes[node] = label_codes.setdefault(label, len(label_codes))
-    for node in np.flatnonzero(~is_ca).tolist():
-        names[node] = switch_name(texts[node])
-    return names, HcaLabels(codes, list(label_codes))
 
 
 def _read_facts(

@@ -241,10 +241,20 @@ class SweptDevices(LazyTuple[Device]):
 
     def names(self) -> list[str]:
         """Return the name of each device."""
+        return self.describe()[0]
+
+    def describe(self) -> tuple[list[str], list[str]]:
+        """Return the name of each device, and its RDMA name, which is empty if it is no CA."""
+        names = self.sweep.descriptions()
+        rdma_names = [""] * len(names)
         is_host = np.isin(self.sweep.columns.letters, _HOSTS)
-        texts = self.sweep.descriptions()
-        host_labels = zip(texts, host_names(texts), is_host.tolist(), strict=True)
-        return [host if is_ca else switch_name(text) for text, (host, _), is_ca in host_labels]
+        hosts = np.flatnonzero(is_host).tolist()
+        described = host_names([names[device] for device in hosts])
+        for device, (name, rdma_name) in zip(hosts, described, strict=True):
+            names[device], rdma_names[device] = name, rdma_name
+        for device in np.flatnonzero(~is_host).tolist():
+            names[device] = switch_name(names[device])
+        return names, rdma_names
 
     def ids_at(self, index: int) -> tuple[Id, ...]:
         """Return the ids of one device, without building it."""
