@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from topology.cabling.repair import AddStep, MoveStep, Pair, RemoveStep, Repair, Step, plan_repairs
 
 PORTS = 10
@@ -77,13 +78,13 @@ def cables(draw: st.DrawFn) -> list[Pair]:
     return [(ports[2 * at], ports[2 * at + 1]) for at in range(count)]
 
 
-@limits(max_examples=300)
+@limits(max_examples=examples(300))
 @given(cables(), cables())
 def test_it_finds_the_shortest_list(want: list[Pair], have: list[Pair]) -> None:
     assert len(steps_of(repair_cables(want, have))) == fewest_steps(want, have)
 
 
-@limits(max_examples=300)
+@limits(max_examples=examples(300))
 @given(cables(), cables(), st.integers(1, 5))
 def test_it_orders_steps_so_that_each_can_be_done(
     want: list[Pair], have: list[Pair], per_device: int
@@ -95,7 +96,7 @@ def test_it_orders_steps_so_that_each_can_be_done(
     assert all(plugs[a] == plugs[b] for a, b in stay)
 
 
-@limits(max_examples=50)
+@limits(max_examples=examples(50))
 @given(cables(), cables())
 def test_it_returns_the_same_in_any_order(want: list[Pair], have: list[Pair]) -> None:
     assert repair_cables(want, have) == repair_cables(

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import case_id, cases
@@ -127,7 +128,7 @@ def spoiled(draw: st.DrawFn) -> str:
     return "".join(lines)
 
 
-@limits(max_examples=100)
+@limits(max_examples=examples(100))
 @given(damaged(cases("ibnetdiscover")))
 def test_it_gives_the_same_fabric_for_damaged_files(raw: bytes) -> None:
     same(raw)

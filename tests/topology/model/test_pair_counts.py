@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from topology.model.pair_counts import count_pairs
 from topology.planes.cables import Edge, EdgeRows
 
@@ -22,7 +23,7 @@ def nested(found: Counter[tuple[int, int]]) -> dict[int, dict[int, int]]:
 
 
 @given(PAIRS)
-@limits(max_examples=50)
+@limits(max_examples=examples(50))
 def test_it_counts_pairs_as_one_counts_them(rows: list[tuple[int, int, int]]) -> None:
     table = np.array(rows, np.intp).reshape(-1, 3)
     wanted, weighted = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
@@ -38,7 +39,7 @@ def test_it_counts_pairs_as_one_counts_them(rows: list[tuple[int, int, int]]) ->
 
 
 @given(PAIRS, st.sets(st.integers(0, 5)))
-@limits(max_examples=50)
+@limits(max_examples=examples(50))
 def test_it_counts_to_some(rows: list[tuple[int, int, int]], chosen: set[int]) -> None:
     table = np.array(rows, np.intp).reshape(-1, 3)
     is_chosen = np.array([at in chosen for at in range(6)])
@@ -55,7 +56,7 @@ def test_it_gives_some_pairs_by_flags_and_by_places() -> None:
 
 
 @given(PAIRS)
-@limits(max_examples=30)
+@limits(max_examples=examples(30))
 def test_it_counts_cables_alike_whether_they_are_rows_or_arrays(
     rows: list[tuple[int, int, int]],
 ) -> None:

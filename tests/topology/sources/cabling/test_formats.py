@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.golden import Golden
 from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.sources.damage import damaged
@@ -190,7 +191,7 @@ def _escaped(name: str) -> str:
     return name.replace("\\", r"\\").replace('"', r"\"")
 
 
-@limits(max_examples=150)
+@limits(max_examples=examples(150))
 @given(st.binary(max_size=200) | damaged(cases("cabling")))
 def test_it_never_raises_and_keeps_every_port_to_one_cable(raw: bytes) -> None:
     plan = parse_cabling(raw, source="plan")

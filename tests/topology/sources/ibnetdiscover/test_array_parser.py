@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as limits
 
+from tests.effort import examples
 from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import case_id, cases
@@ -188,7 +189,7 @@ def test_it_gives_the_same_result_for_every_real_fabric(path: Path) -> None:
     assert fast == careful
 
 
-@limits(max_examples=200)
+@limits(max_examples=examples(200))
 @given(damaged(cases("ibnetdiscover")))
 def test_it_gives_the_same_result_for_damaged_files(raw: bytes) -> None:
     careful, fast = both(raw)
@@ -198,11 +199,11 @@ def test_it_gives_the_same_result_for_damaged_files(raw: bytes) -> None:
 @pytest.fixture(scope="module")
 def sweep() -> bytes:
     """Return the sweep of a fabric that is parsed in several chunks."""
-    spec = SyntheticSpec(FabricKind.RAIL, 256, rails=8, radix=64)
+    spec = SyntheticSpec(FabricKind.RAIL, 64, rails=8, radix=32)
     return render_ibnetdiscover(sweep_devices(build_undamaged(build_wiring(spec)))).encode()
 
 
-PIECES = NumpyReader(chunk_bytes=64 << 10, smallest_bytes=2 << 10)
+PIECES = NumpyReader(chunk_bytes=16 << 10, smallest_bytes=1 << 10)
 
 
 def test_it_accepts_every_chunk_of_a_large_sweep(sweep: bytes) -> None:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import FIXTURES, cases
 from topology.model.facts import DeviceKind, Medium, PortState
@@ -215,7 +216,7 @@ def test_it_never_raises_on_any_bytes(raw: bytes) -> None:
     assert parse_ibnetdiscover(raw).devices == ()
 
 
-@limits(max_examples=200)
+@limits(max_examples=examples(200))
 @given(damaged(cases("ibnetdiscover")))
 def test_the_result_of_damaged_files_survives_rendering(raw: bytes) -> None:
     devices = parse_ibnetdiscover(raw).devices

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import FIXTURES, cases
 from topology.model.facts import Capability, DeviceKind, Neighbor, Source
@@ -248,7 +249,7 @@ def _documents() -> st.SearchStrategy[bytes]:
     ).map(lambda document: json.dumps(document).encode())
 
 
-@limits(max_examples=200)
+@limits(max_examples=examples(200))
 @given(st.one_of(st.binary(max_size=200), _documents(), damaged(cases("lldpcli"))))
 def test_it_never_raises_on_any_input(raw: bytes) -> None:
     found = parse_neighbors(raw)
@@ -258,7 +259,7 @@ def test_it_never_raises_on_any_input(raw: bytes) -> None:
     assert found.form or found.errors
 
 
-@limits(max_examples=200)
+@limits(max_examples=examples(200))
 @given(
     st.one_of(
         st.binary(max_size=200), JSON.map(lambda v: json.dumps({"local-chassis": v}).encode())
