@@ -71,7 +71,7 @@ def listed(*flags: str) -> str:
         pytest.param("not-fw-lldp-agent     : on", None, id="a flag with the same ending"),
     ],
 )
-def test_it_reads(flag: str, *, is_eaten: bool | None) -> None:
+def test_it_reads_whether_a_card_consumes_lldp_frames(flag: str, *, is_eaten: bool | None) -> None:
     assert parse_firmware_lldp(listed(flag)) is is_eaten
 
 
