@@ -10,7 +10,7 @@
     port_chassis_ids     switches that send another chassis id on each port
     port_ends            what is at the other end of a port
     port_numbers         which claims describe the same port, and the keys of a port
-    numbered_ports       numbers the ports of all devices, as arrays where no port shares a key
+    numbered_ports       numbers the ports of all devices
     link_pairs           finds both ports of each neighbor entry, and pairs entries to links
     port_table           the ports of a fabric as arrays
 

@@ -1,4 +1,4 @@
-"""Number the ports of all devices: as arrays where no port shares a key, else key by key.
+"""Number the ports of all devices: as arrays where two rows at most share a key, else key by key.
 
 The ports of one device are numbered in the order of its claims. Two claims may describe the same
 port; a key that they share shows that. Keys are hashes, see `port_numbers.port_keys`.
@@ -55,8 +55,6 @@ class NumberedPorts:
     """The claimed ports of a fabric."""
 
     table: PortTable
-    first_ports: Index
-    """By entity: its first port."""
     ports: Numbers
     """By row: the port of the fabric."""
     near: Numbers
@@ -164,7 +162,7 @@ class PortNumberer:
         devices = np.empty(len(self.order), np.intp)
         devices[self.order] = np.arange(len(self.order))
         table = self._fill_in(table._replace(devices=devices[entities[first_rows]]))
-        return NumberedPorts(table, self._first_ports, row_ports, near, is_named, entities)
+        return NumberedPorts(table, row_ports, near, is_named, entities)
 
     def _fill_in(self, table: PortTable) -> PortTable:
         """Fill in rates and states that the first claim about a port does not contain."""
