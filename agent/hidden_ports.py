@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Final
 
 from agent.collectors.probe import CollectedFacts
-from agent.node.pci_functions import list_driven_cards
+from agent.node.pci import list_driven_cards
 from agent.node.sysfs import Sysfs
 from topology.model.errors import list_some, show
 from topology.model.facts import Medium, Port, PortState

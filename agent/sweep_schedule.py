@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from agent.collection import SWEEP, CollectorRun, RunOutcome
-from agent.publish.regular_files import read_document
+from agent.publish.directory import read_document
 from agent.settings import AgentSettings, SweepTarget
 from runtime.clock import Clock
 from topology.model.errors import ConfigError

@@ -17,25 +17,32 @@ from typing import Any
 import click
 
 from agent.cli.doctor import NodeTools, check_node
-from agent.cli.kube_options import ApiServerAccess, KubeOptions
-from agent.cli.node_options import NODE_OPTIONS, SourceOptions, open_node
-from agent.cli.options import Values, options_of, read_group
+from agent.cli.options import (
+    NODE_OPTIONS,
+    ApiServerAccess,
+    KubeOptions,
+    RunOptions,
+    SourceOptions,
+    Values,
+    open_node,
+    options_of,
+    read_group,
+)
 from agent.cli.output import OutputOptions, align_columns, render_text
-from agent.cli.run_options import RunOptions
 from agent.collection import CollectorRun, NodeContext, RunOutcome, check_availability, collect
 from agent.collectors.lldpd import read_version
 from agent.loop import ReportLoop
+from agent.node.hcas import find_umads
 from agent.node.link_flaps import DownCounters
-from agent.node.pci_functions import list_nvidia_gpus, list_unused_hcas
+from agent.node.pci import list_nvidia_gpus, list_unused_hcas
 from agent.node.sysfs import Sysfs
-from agent.node.umads import find_umads
 from agent.node_report import build_reports
 from agent.publish.destination import Destination
 from agent.publish.directory import REPORTS, ReportFolder, document_of, render_document
 from agent.publish.kube.https_client import OnAnswer
 from agent.settings import FrameMode, max_sweep_time_s
 from agent.sweep_schedule import ElectionSource, SweepSchedule, find_sweep_run
-from agent.telemetry.endpoints import serve_endpoints
+from agent.telemetry.health import serve_endpoints
 from runtime.checks import Outcome, document_of_checks, render_checks
 from runtime.signals import (
     Interrupted,

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from agent.collection import CollectorRun, RunOutcome
-from agent.node.pci_functions import name_functions
+from agent.node.pci import name_functions
 from runtime.checks import Check, Outcome
 from topology.model.errors import list_some, show
 from topology.model.facts import Medium, Port, PortState, Source

@@ -23,10 +23,9 @@ from agent.collectors.probe import (
     SweepFailed,
 )
 from agent.node.command import CommandLimits, CommandResult, Runner, tail_of
-from agent.node.hcas import INFINIBAND, list_hcas, list_switch_bridges
+from agent.node.hcas import INFINIBAND, UMAD_FOLDER, list_hcas, list_switch_bridges
 from agent.node.mounts import explain_deleted_mount
 from agent.node.sysfs import Sysfs
-from agent.node.umads import FOLDER
 from agent.settings import DEFAULT_SUBNET, AgentSettings, SweepSettings
 from topology.model.errors import CollectError, CommandFailed, CutInput, ParseError, show
 from topology.model.facts import Device, DeviceKind
@@ -109,7 +108,7 @@ def collect(settings: AgentSettings, runner: Runner) -> CollectedFacts:
         if all(isinstance(error, SourceAbsent) for _, error in problems):
             # A reloaded driver deletes its device files and then their folder, and makes both anew.
             deletion = explain_deleted_mount(
-                str(FOLDER), "a new device file", proc_root=settings.proc_root
+                str(UMAD_FOLDER), "a new device file", proc_root=settings.proc_root
             )
             if deletion:
                 raise SourceCutOff(deletion)

@@ -12,8 +12,15 @@ from typing import Final
 from agent.collectors.probe import Absence, CollectedFacts, Collector, SourceAbsent
 from agent.node.command import Runner
 from agent.node.hcas import INFINIBAND, list_hcas, list_switch_bridges
-from agent.node.pci import Gpu, find_gpus, gpu_distance, numa_node, pci_address
-from agent.node.pci_functions import list_unused_hcas, name_functions
+from agent.node.pci import (
+    Gpu,
+    find_gpus,
+    gpu_distance,
+    list_unused_hcas,
+    name_functions,
+    numa_node,
+    pci_address,
+)
 from agent.node.sysfs import Sysfs
 from agent.settings import AgentSettings
 from topology.model.errors import CollectError, list_some, show

@@ -18,8 +18,7 @@ from agent.collectors.probe import (
 )
 from agent.node.command import CommandLimits, CommandResult, Runner, tail_of
 from agent.node.mounts import explain_deleted_mount
-from agent.node.socket_access import explain_denial
-from agent.node.unix_sockets import find_listening
+from agent.node.unix_sockets import explain_denial, find_listening
 from agent.settings import AgentSettings
 from topology.model.errors import CollectError, CommandFailed, ParseError, list_some, show
 from topology.model.facts import Device, Medium, Neighbor, Port, Source

@@ -19,8 +19,15 @@ from agent.node.interface_kinds import (
     find_upper_port,
     list_port_keys,
 )
-from agent.node.pci import Gpu, find_gpus, gpu_distance, numa_node, pci_address
-from agent.node.pci_functions import list_network_cards, name_functions
+from agent.node.pci import (
+    Gpu,
+    find_gpus,
+    gpu_distance,
+    list_network_cards,
+    name_functions,
+    numa_node,
+    pci_address,
+)
 from agent.node.sysfs import Sysfs
 from agent.settings import AgentSettings
 from topology.model.errors import CollectError

@@ -14,7 +14,7 @@ from typing import Final
 
 from agent.collectors.probe import Absence, CollectedFacts, Collector, SourceAbsent
 from agent.node.command import CommandLimits, CommandResult, Runner, tail_of
-from agent.node.pci_functions import list_nvidia_gpus, name_functions
+from agent.node.pci import list_nvidia_gpus, name_functions
 from agent.node.sysfs import Sysfs
 from agent.settings import AgentSettings, NvlinkMode
 from topology.model.errors import CollectError, CommandFailed, show

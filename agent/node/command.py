@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO, Final, Protocol
+from typing import IO, Final
 
 from runtime.stop import Stop
 from topology.model.errors import CommandFailed, CommandMissing, CommandTimeout, show
@@ -51,27 +51,11 @@ class CommandLimits:
     max_output_bytes: int
 
 
-class Runner(Protocol):
+class Runner:
     """Runs commands for the collectors."""
 
-    def run(self, argv: Sequence[str], limits: CommandLimits) -> CommandResult:
-        """Run a command to its end and return its result.
-
-        Raises:
-            CommandMissing: the program does not exist, or cannot be started.
-            CommandTimeout: the command did not end before its deadline.
-            CommandFailed: the command printed more than its limit, or the agent is stopping.
-        """
-
-    def find(self, program: str) -> str | None:
-        """Return the path of a program, or None if it is not found."""
-
-
-class ProcessRunner:
-    """The runner that starts real processes."""
-
     def __init__(self, env: Mapping[str, str], stop: Stop | None = None) -> None:
-        """Keep the environment of the commands, and the stop request that ends them.
+        """Keep what all commands share.
 
         Args:
             env: the whole environment of every command, see `command_env`.
@@ -81,17 +65,31 @@ class ProcessRunner:
         self._stop = stop or Stop()
 
     def run(self, argv: Sequence[str], limits: CommandLimits) -> CommandResult:
-        """Run one command, see `run_command`."""
-        return run_command(
-            argv,
-            deadline_s=limits.deadline_s,
-            max_output_bytes=limits.max_output_bytes,
-            env=self._env,
-            stop=self._stop,
-        )
+        """Run a command to its end and return what it printed.
+
+        Args:
+            argv: the program and its arguments; the program is looked up on the commands' PATH.
+            limits: the deadline is from the start to the end of output; then the group gets SIGTERM
+                and, a second later, SIGKILL. A command that prints more to stdout is killed. Of
+                stderr only the tail is kept.
+
+        Raises:
+            CommandMissing: the program does not exist, or cannot be started.
+            CommandTimeout: the command did not end before its deadline.
+            CommandFailed: the command printed more than its limit, or the agent is stopping.
+        """
+        if self._stop.is_set:
+            raise _stopped(argv[0])
+        process = _start(argv, self._env)
+        deadline = time.monotonic() + limits.deadline_s
+        running = _RunningCommand(argv[0], process, deadline, limits, self._stop)
+        try:
+            return running.finish()
+        finally:
+            running.close()
 
     def find(self, program: str) -> str | None:
-        """Look up a program on the PATH of the commands."""
+        """Return the path of a program, or None if it is not found."""
         return shutil.which(program, path=self._env.get("PATH", DEFAULT_PATH))
 
 
@@ -99,42 +97,6 @@ def command_env(environ: Mapping[str, str], passed: Sequence[str] = ()) -> dict[
     """Return the environment of commands: PATH, the C locale, and the variables in `passed`."""
     kept = {name: environ[name] for name in passed if name in environ}
     return {"PATH": environ.get("PATH", DEFAULT_PATH), "LC_ALL": "C"} | kept
-
-
-def run_command(
-    argv: Sequence[str],
-    *,
-    deadline_s: float,
-    max_output_bytes: int,
-    env: Mapping[str, str],
-    stop: Stop,
-) -> CommandResult:
-    """Run a command to its end and return what it printed.
-
-    Args:
-        argv: the program and its arguments; the program is looked up on `env`'s PATH.
-        deadline_s: from start to end of output; then the group gets SIGTERM and, a second
-            later, SIGKILL.
-        max_output_bytes: of stdout; a command that prints more is killed. Of stderr only the
-            tail is kept.
-        env: the whole environment of the command.
-        stop: ends the command early.
-
-    Raises:
-        CommandMissing: the program does not exist, or cannot be started.
-        CommandTimeout: the command did not end before its deadline.
-        CommandFailed: the command printed more than its limit, or was stopped.
-    """
-    if stop.is_set:
-        raise _stopped(argv[0])
-    process = _start(argv, env)
-    running = _RunningCommand(
-        argv[0], process, time.monotonic() + deadline_s, max_output_bytes, stop
-    )
-    try:
-        return running.finish(deadline_s)
-    finally:
-        running.close()
 
 
 def _start(argv: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -161,14 +123,14 @@ class _RunningCommand:
     name: str
     process: subprocess.Popen[bytes]
     deadline: float
-    max_output_bytes: int
+    limits: CommandLimits
     stop: Stop
     stdout: bytearray = field(default_factory=bytearray)
     stderr: bytearray = field(default_factory=bytearray)
 
-    def finish(self, deadline_s: float) -> CommandResult:
+    def finish(self) -> CommandResult:
         if not (self._drain() and self._await_exit(self.deadline, self.stop)):
-            problem = f"{show(self.name)}: did not end within {deadline_s:g} s"
+            problem = f"{show(self.name)}: did not end within {self.limits.deadline_s:g} s"
             raise CommandTimeout(problem + tail_of(self._stderr_text()))
         # The leader is not reaped yet, so its group id cannot be reused. Kill the processes that
         # the command left behind.
@@ -222,8 +184,9 @@ class _RunningCommand:
             del self.stderr[:-STDERR_TAIL_BYTES]
             return
         self.stdout += piece
-        if len(self.stdout) > self.max_output_bytes:
-            raise CommandFailed(f"{show(self.name)}: printed over {self.max_output_bytes} bytes")
+        most = self.limits.max_output_bytes
+        if len(self.stdout) > most:
+            raise CommandFailed(f"{show(self.name)}: printed over {most} bytes")
 
     def _await_exit(self, until: float, stop: Stop | None = None) -> bool:
         """Wait for the exit of the group's leader, without reaping it.

@@ -1,8 +1,9 @@
-"""The RDMA devices of this node that have a port with a cable.
+"""The RDMA devices of this node that have a port with a cable, and the files that sweeps open.
 
-Left out are virtual and scalable functions, management devices (`smi*`), and the bridges to the
-NVSwitches of the node's own board. These bridges look like any HCA with a link; their ports lead to
-switches without a cable. Only the vital product data (VPD) shows them, which only root may read.
+Of the devices, virtual and scalable functions, management devices (`smi*`), and the bridges to the
+NVSwitches of the node's own board are left out. These bridges look like any HCA with a link; their
+ports lead to switches without a cable. Only the vital product data (VPD) shows them, which only
+root may read.
 
 Source: the Fabric Manager User Guide for HGX B200 and B300, as quoted in findLpfDevices of
 siderolabs/extensions (nvidia-fabricmanager): a function of a ConnectX-7 on the baseboard has
@@ -11,6 +12,8 @@ siderolabs/extensions (nvidia-fabricmanager): a function of a ConnectX-7 on the 
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -19,6 +22,8 @@ from agent.node.interface_kinds import MELLANOX
 from agent.node.sysfs import Sysfs
 
 INFINIBAND: Final = "class/infiniband"
+UMAD_FOLDER: Final = Path("/dev/infiniband")
+_UMADS: Final = "umad[0-9]*"
 _MAX_DEVICES: Final = 256
 _SWITCH_MANAGEMENT: Final = "SMDL=SW_MNG"
 _SCALABLE: Final = ".sf."
@@ -65,3 +70,17 @@ def leads_to_nvswitches(root: Sysfs, name: str) -> bool:
 def _has_switch_management(root: Path, path: str, _inode: int) -> bool:
     """Read a VPD once while its driver stays bound: each read asks the card word by word."""
     return _SWITCH_MANAGEMENT in (Sysfs(root).read(path) or "")
+
+
+def find_umads(folder: Path = UMAD_FOLDER) -> Mapping[str, bool]:
+    """Return the device files for management datagrams, and whether this user may use each.
+
+    A sweep needs one of them: it opens the file of its HCA's port.
+
+    Source: Documentation/infiniband/user_mad.rst of Linux.
+    """
+    try:
+        files = sorted(folder.glob(_UMADS))
+    except OSError:
+        return {}
+    return {str(file): os.access(file, os.R_OK | os.W_OK) for file in files}

@@ -1,4 +1,4 @@
-"""The Unix sockets on which programs of this network namespace listen.
+"""The Unix sockets of programs on this node: which listen, and why this process may not connect.
 
 Source: proc_pid_net(5) for /proc/net/unix.
 """
@@ -6,8 +6,11 @@ Source: proc_pid_net(5) for /proc/net/unix.
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import Final
+
+from topology.model.errors import show
 
 _TABLE: Final = "net/unix"
 _MAX_BYTES: Final = 4 << 20
@@ -31,3 +34,33 @@ def _is_listening(row: list[str], word: str) -> bool:
         return False
     is_hex = all(char in "0123456789abcdefABCDEF" for char in row[_FLAGS])
     return is_hex and bool(int(row[_FLAGS], 16) & _LISTENS) and word in Path(row[_PATH]).name
+
+
+def explain_denial(socket: Path) -> str:
+    """Return what refuses a connection, and what to change; empty if that is not known.
+
+    To connect, a process needs the right to search the folder and to write to the socket.
+
+    Source: man 7 unix.
+    """
+    try:
+        mode, right = socket.stat(), stat.S_IWGRP
+    except PermissionError:
+        socket, right = socket.parent, stat.S_IXGRP
+        try:
+            mode = socket.stat()
+        except OSError:
+            return ""
+    except OSError:
+        return ""
+    subject = f"{show(str(socket))} belongs to group {mode.st_gid}"
+    groups = {os.getegid(), *os.getgroups()}
+    if not os.geteuid() or (mode.st_gid in groups and mode.st_mode & right):
+        reason = "this process has the right, so a security module such as SELinux refuses it"
+        return f"{reason}: in a pod, set agent.seLinuxOptions of the chart to {{type: spc_t}}"
+    if not mode.st_mode & right:
+        return f"{subject}, to which its mode {stat.filemode(mode.st_mode)} gives no right"
+    own = ", ".join(map(str, sorted(groups)))
+    return (
+        f"{subject}, and this process is in {own}: in a pod, add it to agent.lldpd.gid of the chart"
+    )

@@ -7,18 +7,43 @@ change is not written. Only files of this node's own reports are ever touched.
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
 import re
+import stat
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent.publish.destination import PublishOutcome
-from agent.publish.regular_files import read_document
 from topology.model.errors import ReportError, StoreError, WriteError
 from topology.reports.neighbor_report import NeighborReport, SweepPart, parse_report, render_report
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def read_document(file: Path, limit: int) -> object:
+    """Return the JSON in a file; reads at most `limit` bytes.
+
+    Raises:
+        OSError: the file cannot be read, or is not a regular file.
+        RecursionError: the document is nested too deeply.
+        ValueError: the file does not hold JSON, or is longer than the limit.
+    """
+    descriptor = os.open(file, _FLAGS)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(file))
+        with open(descriptor, "rb", closefd=False) as stream:
+            return json.loads(stream.read(limit))
+    finally:
+        os.close(descriptor)
+
 
 log = logging.getLogger(__name__)
 

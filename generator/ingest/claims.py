@@ -10,12 +10,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from generator.ingest.heard_devices import (
-    explain_flooder,
-    find_flooders,
-    find_heard,
-    without_neighbors,
-)
 from generator.ingest.host_evidence import HostPort, SweepReach, read_host_ports
 from generator.ingest.inputs import SweepDoubt
 from generator.ingest.named_sweepers import (
@@ -24,17 +18,21 @@ from generator.ingest.named_sweepers import (
     find_attested_subnets,
     find_awaited_subnets,
 )
-from generator.ingest.report_scope import limit_to_scope
-from generator.ingest.reported_sweep import ReportedSweep
-from generator.ingest.sweep_budget import SweepParser
+from generator.ingest.report_findings import derive_excess_findings, derive_ignored_findings
+from generator.ingest.report_scope import (
+    explain_flooder,
+    find_flooders,
+    find_heard,
+    limit_to_scope,
+    without_neighbors,
+)
 from generator.ingest.sweep_choice import (
     SweepChooser,
+    SweepEvidence,
     UsedSweep,
     find_lone_participants,
 )
-from generator.ingest.sweep_findings import derive_ignored_findings
-from generator.ingest.sweep_verdicts import SweepEvidence
-from generator.ingest.unusable_reports import derive_excess_findings
+from generator.ingest.sweeps import ReportedSweep
 from topology.model.claims import Claim, SweptClaims
 from topology.model.errors import ParseError, show
 from topology.model.facts import Device, DeviceKind, Finding
@@ -80,8 +78,7 @@ class ClaimBuilder:
 
     def __init__(self) -> None:
         """Start without sweeps."""
-        self._sweep_parser = SweepParser()
-        self._chooser = SweepChooser(self._sweep_parser.parse, self._sweep_parser.weigh)
+        self._chooser = SweepChooser()
 
     def build_claims(
         self,
@@ -114,7 +111,6 @@ class ClaimBuilder:
         hosts = {name: known.ports for name, known in device_claims.items() if known.ports}
         evidence = SweepEvidence(named, find_attested_subnets(reports), hosts, now, nodes)
         sweeps = _collect_sweeps(reports)
-        self._sweep_parser.start_round(sweeps)
         choice = self._chooser.choose(sweeps, evidence)
         awaited = find_awaited_subnets(reports, named, choice.offered)
         lone = find_lone_participants(reports, evidence)

@@ -3,13 +3,16 @@
 RBAC and the admission policy bind the name of a report to its writer: an agent writes only the name
 of its node, and the generator only names that start with `switch-`. The content is the writer's
 own, so whatever such a writer cannot know is left out here, before it becomes a claim. In a folder,
-an agent on a switch reports under the name of the switch, which is no node's.
+an agent on a switch reports under the name of the switch, which is no node's. If all hosts together
+name too many devices, those that name the most lose their neighbors.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from array import array
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -33,6 +36,10 @@ MAX_NEIGHBOR_IDS: Final = 32
 MAX_HOST_IDS: Final = 2048
 """Of a host and its ports: a port has a name, a MAC and GUIDs, and each HCA has two GUIDs."""
 
+MAX_HEARD_DEVICES: Final = 65_536
+"""Of all hosts: 25,000 hosts with 8 ports hear some 12,500 leaves of 16 hosts. Together, reports of
+bounded size could name any number of devices that do not exist."""
+_WHOLE: Final = 1 << 32
 _WITHOUT_FRAMES: Final = frozenset({Medium.INFINIBAND, Medium.NVLINK})
 """Media of ports that hear no LLDP frame: only a sweep shows what an InfiniBand port leads to."""
 
@@ -175,3 +182,57 @@ def _is_plain(port: Port, neighbor: Neighbor) -> bool:
 def _is_heard(identifier: Id) -> bool:
     """Return whether an LLDP frame or the like can carry an id."""
     return identifier.kind not in _NOT_HEARD and not is_clique_id(identifier)
+
+
+def find_heard(device: Device) -> Sequence[int]:
+    """Return a number for each device that a host names; of equal devices the same number.
+
+    The numbers hold within the process, and no writer of a report can choose them.
+    """
+    if device.kind is not DeviceKind.HOST:
+        return array("q")
+    entries = (neighbor for port in device.ports for neighbor in port.neighbors)
+    return array("q", {hash((entry.device_name, entry.device_ids)) for entry in entries})
+
+
+def find_flooders(
+    heard: Mapping[str, Collection[int]], limit: int = MAX_HEARD_DEVICES
+) -> frozenset[str]:
+    """Return the hosts to ignore, so that the rest name no more devices than the limit.
+
+    A device counts in equal shares for the hosts that name it, so a leaf that many hosts hear
+    costs each of them little. Cost: O(entries), and O(hosts log hosts) above the limit.
+
+    Args:
+        heard: for each host the distinct devices that it names, by `find_heard`.
+        limit: how many devices may be left.
+    """
+    num_hosts = Counter(device for devices in heard.values() for device in devices)
+    num_left, flooders = len(num_hosts), set[str]()
+    if num_left <= limit:
+        return frozenset()
+    shares = {
+        name: sum(_WHOLE // num_hosts[device] for device in devices)
+        for name, devices in heard.items()
+    }
+    for name in sorted(shares, key=lambda name: (-shares[name], name)):
+        if num_left <= limit:
+            break
+        flooders.add(name)
+        for device in heard[name]:
+            num_hosts[device] -= 1
+            num_left -= not num_hosts[device]
+    return frozenset(flooders)
+
+
+def without_neighbors(device: Device) -> Device:
+    """Return a host that has heard nothing."""
+    return replace(device, ports=tuple(port._replace(neighbors=()) for port in device.ports))
+
+
+def explain_flooder(limit: int = MAX_HEARD_DEVICES) -> str:
+    """Return why the entries of a host are left out."""
+    return (
+        f"all hosts together name more than {limit} devices, and this one names more that few "
+        "others hear than most; its neighbor entries are ignored"
+    )

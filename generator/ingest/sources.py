@@ -7,22 +7,20 @@ is different from an empty fabric.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from generator.ingest.captures import read_captures, read_walks
 from generator.ingest.claims import build_claims
 from generator.ingest.dump_formats import parse_dump
-from generator.ingest.ignored_folders import list_ignored_folders
 from generator.ingest.inputs import Inputs
 from generator.ingest.named_sweepers import EVERY_SWEEPER, NamedSweepers
+from generator.ingest.report_findings import derive_refused_report_findings
 from generator.ingest.subnets import find_uncovered_subnets
 from generator.ingest.sweeps import build_sweep_claims
-from generator.ingest.unusable_reports import derive_refused_report_findings
-from generator.ingest.walk_files import read_walks
 from generator.kube.access import ClusterAccess
 from generator.objects.inventory import Inventory
 from generator.objects.plane_config import PlaneChoice, read_planes
@@ -33,29 +31,19 @@ from generator.store.file_kinds import FileKind, expect_kind, explain_kind
 from generator.store.local_files import (
     MAX_SWEEP_BYTES,
     read_inventory,
-    read_regular_file,
     read_whole_file,
 )
 from generator.store.object_folders import read_reports
 from runtime.clock import utc_now
 from runtime.progress import NO_PROGRESS, Progress, track
 from topology.model.claims import Claim, Origin, SweptClaims, expand_claims
-from topology.model.errors import ConfigError, CutInput, ParseError, show
-from topology.model.facts import Device, DeviceKind, Port
-from topology.model.ids import Id, IdKind
-from topology.model.text import find_hole
+from topology.model.errors import ConfigError, ParseError, show
 from topology.planes.policy import COMPUTE, PlanePolicy
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME, FabricStatus, parse_fabric
-from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
-from topology.sources.lldp.lldpcli_keyvalue import ends_within_neighbor
 
 NO_SOURCE_MESSAGE: Final = (
     "name a source: --reports, --kube, --ibnetdiscover, --lldpcli, --snmpwalk"
 )
-MAX_CAPTURE_BYTES: Final = 16 << 20  # a spine with 48 leaves prints 100 kB
-_CAPTURE = re.compile(r"(?P<device>.+)\.neighbors\.(?P<form>json0|json|keyvalue)(?:\.gz)?\Z")
-_CHASSIS = re.compile(r"(?P<device>.+)\.chassis\.(?:json0|json)(?:\.gz)?\Z")
-_CAPTURE_WORD = re.compile(r"\.(?:neighbors|chassis)\.|\.json0\b", re.IGNORECASE)
 
 
 class Sources(NamedTuple):
@@ -67,9 +55,9 @@ class Sources(NamedTuple):
     snmpwalk: Path | None = None
     hypernodes: Path | None = None
     node_labels: tuple[str, ...] = ()
+    """Keys of labels that describe a tree, coarsest first."""
     has_islands: bool = False
     """Whether domains that no label or HyperNode joins share no cable."""
-    """Keys of labels that describe a tree, coarsest first."""
     nodes: Path | None = None
     planes: Path | None = None
     """The planes file."""
@@ -154,7 +142,7 @@ def read_inputs(
     if sources.lldpcli:
         inputs = _add_claims(inputs, *read_captures(sources.lldpcli, progress))
     if sources.snmpwalk:
-        inputs = _add_claims(inputs, *read_walks(sources.snmpwalk, read_regular_file, progress))
+        inputs = _add_claims(inputs, *read_walks(sources.snmpwalk, progress))
     return inputs
 
 
@@ -256,107 +244,3 @@ def _read_sweep(file: Path) -> tuple[list[Claim | SweptClaims], list[ParseError]
     if problem:
         return [], [ParseError(problem, source=show(str(file), 1024))]
     return claims, list(parsed.errors)
-
-
-def read_captures(
-    folder: Path, progress: Progress = NO_PROGRESS
-) -> tuple[list[Claim], list[ParseError]]:
-    """Read `<device>.neighbors.json0|json` files, each with its `<device>.chassis.json0`.
-
-    Each may be packed with gzip. A file that looks like a capture and is not read is a problem;
-    other files are ignored.
-    """
-    claims: list[Claim] = []
-    problems: list[ParseError] = []
-    try:
-        files = sorted(folder.iterdir())
-    except OSError as error:
-        return [], [ParseError(f"cannot be read: {error.strerror}", source=show(str(folder)))]
-    chassis_files = {
-        name["device"]: file for file in files if (name := _CHASSIS.match(file.name)) is not None
-    }
-    problems += _list_ignored(files)
-    problems += list_ignored_folders(files, _CAPTURE)
-    for file in track(files, "reading captures", progress):
-        name = _CAPTURE.match(file.name)
-        if name is None:
-            continue
-        device, file_problems = _read_capture(
-            file, name["device"], chassis_files.get(name["device"])
-        )
-        problems += file_problems
-        if device is not None:
-            claims.append(Claim(device, Origin.CAPTURE))
-    if not claims and not problems:
-        problems.append(
-            ParseError(
-                "no file <device>.neighbors.json0 in this folder", source=show(str(folder), 1024)
-            )
-        )
-    return claims, problems
-
-
-def _list_ignored(files: Sequence[Path]) -> Iterator[ParseError]:
-    """Yield a problem per file that is a capture by its name, but is not read."""
-    captured = {name["device"] for file in files if (name := _CAPTURE.match(file.name))}
-    for file in files:
-        chassis = _CHASSIS.match(file.name)
-        problem = ""
-        if chassis is not None and chassis["device"] not in captured:
-            problem = "ignored: there is no file with the neighbors of this device"
-        elif chassis is None and not _CAPTURE.match(file.name) and _CAPTURE_WORD.search(file.name):
-            problem = "ignored: expected <device>.neighbors.json0, .json or .keyvalue, or with .gz"
-        if problem:
-            yield ParseError(problem, source=show(str(file), 1024))
-
-
-def _read_capture(
-    file: Path, name: str, chassis_file: Path | None
-) -> tuple[Device | None, list[ParseError]]:
-    raw = read_regular_file(file, MAX_CAPTURE_BYTES)
-    if isinstance(raw, ParseError):
-        return None, [raw]
-    parsed = parse_neighbors(raw, source=show(str(file), 1024))
-    cut = _find_capture_cut(raw, has_errors=bool(parsed.errors), source=show(str(file), 1024))
-    errors = [*([cut] if cut else []), *parsed.errors]
-    if parsed.errors and not parsed.ports:
-        return None, errors
-    chassis, problems = _read_chassis(chassis_file) if chassis_file else (None, ())
-    ports = tuple(
-        Port(name=port, ids=(Id(IdKind.IFNAME, port),), neighbors=neighbors)
-        for port, neighbors in parsed.ports
-    )
-    device = Device(
-        kind=DeviceKind.UNKNOWN,
-        name=chassis.name if chassis and chassis.name else name,
-        ids=chassis.ids if chassis else (),
-        ports=ports,
-    )
-    return device, [*errors, *problems]
-
-
-def _find_capture_cut(raw: bytes, *, has_errors: bool, source: str) -> CutInput | None:
-    """Return the problem of a capture whose end is missing, None if it looks whole."""
-    hole = find_hole(raw, source=source)
-    if hole is not None:
-        return hole
-    text = raw.strip()
-    is_json = text.startswith(b"{")
-    is_open = not text.endswith(b"}") or text.count(b"{") > text.count(b"}")
-    is_cut = has_errors and is_open if is_json else not raw.endswith(b"\n")
-    reason = "its last line is incomplete" if text and is_cut else ""
-    if not is_json and not reason and ends_within_neighbor(text):
-        reason = "its last neighbor has no port"
-    if not reason:
-        return None
-    return CutInput(f"the capture is cut: {reason}; capture again", source=source)
-
-
-def _read_chassis(file: Path) -> tuple[Device | None, tuple[ParseError, ...]]:
-    raw = read_regular_file(file, MAX_CAPTURE_BYTES)
-    if isinstance(raw, ParseError):
-        return None, (raw,)
-    source = show(str(file), 1024)
-    device, errors = parse_chassis(raw, source=source)
-    cut = _find_capture_cut(raw, has_errors=bool(errors), source=source)
-    return device, (*([cut] if cut else []), *errors)

@@ -8,12 +8,9 @@
 - `observer`: holds the last observation; infers again only when the facts changed.
 - `port_findings`: host ports that differ from the same ports of other hosts. Pure.
 - `freshness`: missing and stale reports, failed walks, refused sweeps. Pure.
-- `inventory_findings`: entries of the list of nodes that cannot be used. Pure.
 - `unmatched_nodes`: listed nodes without a host beside hosts without a node. Pure.
-- `unknown_settings`: wrong settings in the Fabric object without a last good value. Pure.
-- `cut_inputs`: what may be concluded from inputs whose end is missing. Pure.
+- `plan_stops`: why nothing may be planned: cut inputs, wrong settings, lost entries, large domains.
 - `known_switches`: switches of earlier generations that are gone. Pure.
-- `domain_size`: domains that are too large for one HyperNode. Pure.
 - `sweep_election`: which node sweeps each InfiniBand subnet. Pure.
 
 May import `ingest`, `switches` (their report names), `objects`, `outputs` (names and keys) and

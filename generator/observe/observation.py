@@ -9,13 +9,19 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from generator.ingest.inputs import Inputs, SweepDoubt
-from generator.observe.cut_inputs import describe_cuts, withhold_findings
-from generator.observe.domain_size import LargeDomain, derive_size_findings, find_large_domains
 from generator.observe.freshness import derive_report_findings
-from generator.observe.inventory_findings import describe_lost_entries
 from generator.observe.known_switches import KnownSwitches
+from generator.observe.plan_stops import (
+    LargeDomain,
+    derive_setting_findings,
+    derive_size_findings,
+    describe_cuts,
+    describe_lost_entries,
+    describe_settings,
+    find_large_domains,
+    withhold_findings,
+)
 from generator.observe.port_findings import derive_port_findings
-from generator.observe.unknown_settings import derive_setting_findings, describe_settings
 from generator.observe.unmatched_nodes import derive_unmatched_nodes
 from topology.findings.plane_findings import find_plane_problems
 from topology.identity.node_names import build_node_names

@@ -35,48 +35,31 @@ _PortKey: TypeAlias = tuple[str, str]
 """Node and port."""
 
 
-class _LinkedPort(NamedTuple):
-    """A port that has a link."""
+class _ReportedPort(NamedTuple):
+    """A port of a host, as its report shows it."""
 
     name: str
+    medium: Medium
+    state: PortState
     has_neighbor: bool
-    """Whether the port hears any LLDP neighbor."""
+    """Whether the port hears any neighbor."""
     firmware_lldp: bool | None
     """Whether the card's firmware runs an LLDP agent; None: unknown."""
 
+    @property
+    def is_wired_up(self) -> bool:
+        """Whether it is an Ethernet port that has a link."""
+        return self.medium is Medium.ETHERNET and self.state is PortState.UP
 
-class _HostPorts(NamedTuple):
-    """The ports of one host, from its report."""
+
+class _ReportedHost(NamedTuple):
+    """The ports of one host, without the rest of its report."""
 
     name: str
     """The node's name."""
-    down_ports: tuple[str, ...]
-    """Names of the ports without a link."""
-    down_hca_ports: tuple[str, ...]
-    """Those of them that are InfiniBand ports; a sweep may list their cables."""
-    linked_ports: tuple[str, ...]
-    """Names of the ports with a link."""
-    ethernet_ports: tuple[_LinkedPort, ...]
-    """Ethernet ports that have a link."""
+    ports: tuple[_ReportedPort, ...]
     is_listening: bool
     """Whether an LLDP collector of the node worked."""
-    has_neighbor: bool
-    """Whether any of its Ethernet ports hears a neighbor."""
-
-
-def read_hosts(reports: Iterable[PackedReport]) -> list[_HostPorts]:
-    """Return the ports of each host. Cost: one unpacked report each."""
-    return [
-        _read_host(report, device.ports)
-        for report in reports
-        if report.device_kind is DeviceKind.HOST and (device := report.device) is not None
-    ]
-
-
-def _is_listening(report: PackedReport) -> bool:
-    """Return whether an LLDP collector of the node worked."""
-    collectors = report.status.collectors
-    return any(one.outcome == "ok" and one.name in _LLDP_COLLECTORS for one in collectors)
 
 
 def derive_port_findings(
@@ -89,31 +72,24 @@ def derive_port_findings(
     The state of ports comes from the reports alone; in the fabric, only the affected ports are
     looked up.
     """
-    nodes = read_hosts(reports)
+    nodes = [
+        _read_host(report, device.ports)
+        for report in reports
+        if report.device_kind is DeviceKind.HOST and (device := report.device) is not None
+    ]
     yield from _find_down_ports(fabric, plane, nodes)
     yield from _find_ports_without_lldp(fabric, plane, nodes)
     yield from _find_flapping_links(fabric, reports)
 
 
-def _read_host(report: PackedReport, ports: Sequence[Port]) -> _HostPorts:
-    wired = [port for port in ports if port.medium is Medium.ETHERNET]
-    return _HostPorts(
-        name=report.name,
-        down_ports=tuple(port.name for port in ports if port.state is PortState.DOWN),
-        down_hca_ports=tuple(
-            port.name
-            for port in ports
-            if port.state is PortState.DOWN and port.medium is Medium.INFINIBAND
-        ),
-        linked_ports=tuple(port.name for port in ports if port.state is PortState.UP),
-        ethernet_ports=tuple(
-            _LinkedPort(port.name, bool(port.neighbors), port.firmware_lldp)
-            for port in wired
-            if port.state is PortState.UP
-        ),
-        is_listening=_is_listening(report),
-        has_neighbor=any(port.neighbors for port in wired),
+def _read_host(report: PackedReport, ports: Sequence[Port]) -> _ReportedHost:
+    rows = (
+        _ReportedPort(port.name, port.medium, port.state, bool(port.neighbors), port.firmware_lldp)
+        for port in ports
     )
+    collectors = report.status.collectors
+    is_listening = any(row.outcome == "ok" and row.name in _LLDP_COLLECTORS for row in collectors)
+    return _ReportedHost(report.name, tuple(rows), is_listening)
 
 
 def _find_ports(fabric: Fabric, wanted: Collection[_PortKey]) -> dict[_PortKey, int]:
@@ -133,20 +109,22 @@ def _find_ports(fabric: Fabric, wanted: Collection[_PortKey]) -> dict[_PortKey, 
 
 
 def _find_down_ports(
-    fabric: Fabric, plane: Plane, nodes: Sequence[_HostPorts]
+    fabric: Fabric, plane: Plane, nodes: Sequence[_ReportedHost]
 ) -> Iterator[Finding]:
-    down = Counter(name for node in nodes for name in node.down_ports)
+    states = Counter((port.name, port.state) for node in nodes for port in node.ports)
+    down = {name: num for (name, state), num in states.items() if state is PortState.DOWN}
     if not down:
         return
-    up = Counter(name for node in nodes for name in node.linked_ports)
+    up = {name: states[name, PortState.UP] for name in down}
     suspicious = {name for name in down if up[name] > down[name] - 1}
     port_indexes = _find_ports(
         fabric,
         {
-            (node.name, show(name))
+            (node.name, show(port.name))
             for node in nodes
-            for name in node.down_ports
-            if name in suspicious or name in node.down_hca_ports
+            for port in node.ports
+            if port.state is PortState.DOWN
+            and (port.name in suspicious or port.medium is Medium.INFINIBAND)
         },
     )
     links = columns_of(fabric).links
@@ -206,17 +184,14 @@ def _build_down_finding(fabric: Fabric, port_index: int, num_up: str) -> Finding
 
 
 def _find_ports_without_lldp(
-    fabric: Fabric, plane: Plane, nodes: Sequence[_HostPorts]
+    fabric: Fabric, plane: Plane, nodes: Sequence[_ReportedHost]
 ) -> Iterator[Finding]:
-    hearing = Counter(
-        port.name for node in nodes for port in node.ethernet_ports if port.has_neighbor
-    )
-    total = Counter(port.name for node in nodes for port in node.ethernet_ports)
+    wired = [port for node in nodes for port in node.ports if port.is_wired_up]
+    hearing = Counter(port.name for port in wired if port.has_neighbor)
+    total = Counter(port.name for port in wired)
     usual = {name for name, count in hearing.items() if 2 * count > total[name]}
     candidates = [
-        (node, [port for port in node.ethernet_ports if _is_missing_lldp(port, node, usual)])
-        for node in nodes
-        if node.is_listening
+        (node, _find_deaf_ports(node.ports, usual)) for node in nodes if node.is_listening
     ]
     port_indexes = _find_ports(
         fabric, {(node.name, show(port.name)) for node, ports in candidates for port in ports}
@@ -230,13 +205,19 @@ def _find_ports_without_lldp(
             )
 
 
-def _is_missing_lldp(port: _LinkedPort, node: _HostPorts, usual: set[str]) -> bool:
-    """Return whether a port hears nothing, but another port of its node or most peers do."""
-    expects = node.has_neighbor or port.name in usual or port.firmware_lldp is True
-    return expects and not port.has_neighbor
+def _find_deaf_ports(ports: Sequence[_ReportedPort], usual: set[str]) -> list[_ReportedPort]:
+    """Return the ports that hear nothing, but another port of the node or most peers do."""
+    has_neighbor = any(port.has_neighbor for port in ports if port.medium is Medium.ETHERNET)
+    return [
+        port
+        for port in ports
+        if port.is_wired_up
+        and not port.has_neighbor
+        and (has_neighbor or port.name in usual or port.firmware_lldp is True)
+    ]
 
 
-def _build_no_lldp_finding(ends: Sequence[PortName], ports: Sequence[_LinkedPort]) -> Finding:
+def _build_no_lldp_finding(ends: Sequence[PortName], ports: Sequence[_ReportedPort]) -> Finding:
     port_names = list_some((end.port for end in ends), _MAX_SHOWN)
     is_consumed_by_firmware = all(port.firmware_lldp is True for port in ports)
     advice = (

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from generator.ingest.inputs import Inputs
-from generator.ingest.unusable_reports import derive_refused_report_findings
+from generator.ingest.report_findings import derive_refused_report_findings
 from generator.objects.fabric import with_label_keys
 from generator.objects.inventory import Inventory, ListedNode, build_node_specs
 from generator.objects.plane_config import PlaneChoice

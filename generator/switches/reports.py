@@ -1,13 +1,22 @@
-"""From walks to reports named `switch-MAC`, and the reports of failed walks. Pure."""
+"""From walks to reports named `switch-MAC`, and the last report of each switch in the store.
+
+The last report of a switch stays in the store, with its time, until a walk gives new facts. A
+report is withdrawn when another switch answers at its address. Otherwise a switch that was
+replaced, or that has another MAC after a restart, would be in the tree twice.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import Final
 
-from msgspec.structs import replace
+import msgspec
 
-from generator.switches.report_kind import COLLECTOR
+from generator.store.fabric_store import FabricStore
+from generator.switches.report_kind import COLLECTOR, is_switch_report
+from generator.switches.targets import Target
 from generator.switches.walk import SwitchWalk, WalkOutcome
 from topology.model.errors import show
 from topology.model.facts import Device, Finding, FindingKind, Severity
@@ -18,6 +27,7 @@ from topology.reports.neighbor_report import (
     ReportStatus,
     build_report,
 )
+from topology.reports.packed_reports import PackedReport, unpack_report
 
 
 def build_report_name(device: Device) -> str:
@@ -63,8 +73,8 @@ def build_reports(walks: Iterable[SwitchWalk], *, observed_at: str) -> list[Neig
 
 def build_failed_report(last: NeighborReport, walk: SwitchWalk) -> NeighborReport:
     """Return the last report of a switch, with its facts and their time, plus the failed walk."""
-    status = replace(last.status, collectors=(_build_collector_outcome(walk),))
-    return replace(last, status=status)
+    status = msgspec.structs.replace(last.status, collectors=(_build_collector_outcome(walk),))
+    return msgspec.structs.replace(last, status=status)
 
 
 def has_lost_lldp(last: NeighborReport, walk: SwitchWalk) -> bool:
@@ -104,3 +114,113 @@ def _build_collector_outcome(walk: SwitchWalk) -> CollectorOutcome:
         outcome="ok" if walk.outcome is WalkOutcome.OK else "failed",
         message=show(walk.reason),
     )
+
+
+_NO_LLDP_ADVICE: Final = "it answers, but no longer shows its LLDP tables: check its LLDP agent"
+
+
+class LastReports:
+    """The last report of each switch of one list, by target."""
+
+    def __init__(self, store: FabricStore) -> None:
+        """Start with the reports in the store, which are read when a walk first needs them."""
+        self._store = store
+        self._last: dict[Target, NeighborReport] = {}
+        self._owners: dict[str, Target] = {}
+        self._replaced: set[str] = set()
+        """Names of reports to withdraw."""
+        self._stored: dict[str, PackedReport] | None = None
+
+    def __contains__(self, target: object) -> bool:
+        """Return whether a walk of this target ever gave a report."""
+        return target in self._last
+
+    def mark_lost_lldp(self, walk: SwitchWalk) -> SwitchWalk:
+        """Return a walk; as a partial one if the switch no longer shows its LLDP tables.
+
+        SNMP and LLDP are two programs on most switches. Without the LLDP program, the walk shows
+        a switch without neighbors, although its neighbors are unknown.
+        """
+        last = self._find_last(walk)
+        if walk.outcome is WalkOutcome.OK and last is not None and has_lost_lldp(last, walk):
+            return dataclasses.replace(walk, outcome=WalkOutcome.PARTIAL, reason=_NO_LLDP_ADVICE)
+        return walk
+
+    def write_whole(self, walk: SwitchWalk, *, time: str, failed: Collection[Target]) -> None:
+        """Write the report of a complete walk.
+
+        Args:
+            walk: the walk.
+            time: of the walk, RFC 3339.
+            failed: the targets whose last walk failed or was partial.
+
+        Raises:
+            KubeError, StoreError: the report cannot be written; it still is the last report.
+        """
+        (report,) = build_reports([walk], observed_at=time)
+        name = report.metadata.name
+        self._replace(walk, name)
+        owner = self._owners.get(name, walk.target)
+        if owner != walk.target and owner not in failed:
+            return  # one switch at two addresses: the report would alternate between them
+        self._owners[name] = walk.target
+        self._replaced.discard(name)
+        self._remember(walk.target, report)
+
+    def write_failed(self, walk: SwitchWalk, *, time: str) -> None:
+        """Add the failure to the last report; without one, write the facts of a partial walk.
+
+        Raises:
+            KubeError, StoreError: the report cannot be written; it still is the last report.
+        """
+        last = self._find_last(walk)
+        if last is not None:
+            self._remember(walk.target, build_failed_report(last, walk))
+        elif walk.device is not None:
+            (partial,) = build_reports([walk], observed_at=time)
+            self._remember(walk.target, partial)
+
+    def withdraw_replaced(self) -> None:
+        """Withdraw the reports of switches that another switch has replaced.
+
+        Raises:
+            KubeError, StoreError: a report cannot be withdrawn; the next call tries again.
+        """
+        for name in sorted(self._replaced):
+            self._store.withdraw_report(name)
+            self._replaced.discard(name)
+
+    def _replace(self, walk: SwitchWalk, name: str) -> None:
+        """Mark the last report for withdrawal if another switch answers at its address now."""
+        last = self._find_last(walk)
+        if last is None or last.metadata.name == name:
+            return
+        self._last.pop(walk.target, None)
+        if self._owners.get(last.metadata.name, walk.target) == walk.target:
+            self._owners.pop(last.metadata.name, None)
+            self._replaced.add(last.metadata.name)
+
+    def _remember(self, target: Target, report: NeighborReport) -> None:
+        self._last[target] = report
+        self._store.write_report(report)
+
+    def _find_last(self, walk: SwitchWalk) -> NeighborReport | None:
+        return self._last.get(walk.target) or self._find_last_stored(walk)
+
+    def _find_last_stored(self, walk: SwitchWalk) -> NeighborReport | None:
+        """Return the report that the store had of a switch before the first round, if any.
+
+        It is found by the report name of the walked device, else by the target's address.
+        """
+        if self._stored is None:
+            reports = [row for row in self._store.read_reports().reports if is_switch_report(row)]
+            self._stored = {
+                id_.value: report
+                for report in reports
+                for id_ in (report.device.ids if report.device else ())
+                if id_.kind is IdKind.IP
+            } | {report.name: report for report in reports}
+        by_name = self._stored.get(build_report_name(walk.device)) if walk.device else None
+        last = by_name or self._stored.get(walk.target.address)
+        is_free = last is not None and last.name not in self._owners
+        return unpack_report(last) if last is not None and is_free else None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
-from traceback import walk_tb
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -40,8 +39,6 @@ from pysnmp.hlapi.v3arch.asyncio import (
     bulk_cmd,
 )
 from pysnmp.proto.errind import RequestTimedOut
-from pysnmp.proto.mpmod.rfc2576 import SnmpV2cMessageProcessingModel
-from pysnmp.proto.mpmod.rfc3412 import SnmpV3MessageProcessingModel
 
 from generator.switches.targets import AuthProtocol, PrivProtocol, SnmpCredentials, Target
 from topology.model.errors import SwitchRefused, SwitchSilent, show
@@ -68,38 +65,6 @@ _PRIV: Final = {
 }
 
 
-class _DecodeFaults:
-    """Notes which addresses sent an answer that breaks the rules of SNMP.
-
-    pysnmp drops such an answer silently, so its request would look unanswered. Some agents, such as
-    mini-snmpd before 2018, omit the zero octet in front of a large unsigned number.
-    """
-
-    def __init__(self, addresses: set[tuple[str, int]]) -> None:
-        """Add the addresses to a set."""
-        super().__init__()
-        self._addresses = addresses
-
-    def prepare_data_elements(
-        self, engine: SnmpEngine, domain: object, address: tuple[Any, ...], message: bytes
-    ) -> object:
-        """Decode a message."""
-        try:
-            return super().prepare_data_elements(engine, domain, address, message)  # type: ignore[misc]
-        except PyAsn1Error as error:
-            self._addresses.add((address[0], address[1]))
-            log.debug("answer dropped", extra={"address": address[0], "error": show(str(error))})
-            raise
-
-
-class _V2c(_DecodeFaults, SnmpV2cMessageProcessingModel):  # type: ignore[misc]
-    pass
-
-
-class _V3(_DecodeFaults, SnmpV3MessageProcessingModel):  # type: ignore[misc]
-    pass
-
-
 class SnmpSession:
     """Fetches rows with GETBULK; used within one event loop."""
 
@@ -116,11 +81,10 @@ class SnmpSession:
         # different keys for one name. An engine takes 0.2 s to create.
         self._engines: dict[SnmpCredentials, SnmpEngine] = {}
         self._addresses: dict[tuple[str, int], Any] = {}
-        self._garbled: set[tuple[str, int]] = set()
 
     async def __aenter__(self) -> Self:
-        """Handle the errors that pysnmp leaves to the event loop: undecodable answers."""
-        asyncio.get_running_loop().set_exception_handler(_ignore_decode_error)
+        """Drop the answers that pysnmp cannot decode: their requests end by their timeouts."""
+        asyncio.get_running_loop().set_exception_handler(_drop_answer)
         return self
 
     async def __aexit__(
@@ -139,7 +103,7 @@ class SnmpSession:
 
         Raises:
             SwitchSilent: no answer within the timeouts, or no such host.
-            SwitchRefused: the answer is an error or cannot be decoded, or its OIDs do not increase.
+            SwitchRefused: the answer is an error, or its OIDs do not increase.
         """
         current, last = span.first, span.last
         while cells := await self._request(target, current, span):
@@ -161,14 +125,13 @@ class SnmpSession:
     ) -> Sequence[tuple[Any, Any]]:
         """Return the names and values of the cells that follow an OID."""
         count = MAX_REPETITIONS if span.num_rows is None else span.num_rows + 1
-        address = await self._resolve_address(target)
-        peer = address.transport_address[:2]
-        self._garbled.discard(peer)
+        engine = self._engines.get(target.credentials) or SnmpEngine()
+        self._engines[target.credentials] = engine
         try:
             failure, status, _, cells = await bulk_cmd(
-                self._get_engine(target.credentials),
+                engine,
                 _build_auth(target.credentials),
-                address,
+                await self._resolve_address(target),
                 ContextData(),
                 0,
                 count,
@@ -178,24 +141,17 @@ class SnmpSession:
         except (PySnmpError, PyAsn1Error, OSError, UnicodeError) as error:
             raise SwitchSilent(show(str(error))) from error
         if isinstance(failure, RequestTimedOut):
-            if peer in self._garbled:
-                shown = ".".join(map(str, after))
-                raise SwitchRefused(f"its answer to a request for {shown} cannot be decoded")
-            raise SwitchSilent("no answer: it is down, or does not accept the community")
+            shown = ".".join(map(str, after))
+            raise SwitchSilent(
+                f"no answer to a request for {shown}: it is down, does not accept the community, "
+                "or answers what is no SNMP"
+            )
         if failure:
             raise SwitchRefused(show(str(failure)))
         if status:
             raise SwitchRefused(show(f"error status {status.prettyPrint()}"))
         rows: Sequence[tuple[Any, Any]] = cells
         return rows
-
-    def _get_engine(self, credentials: SnmpCredentials) -> SnmpEngine:
-        if credentials not in self._engines:
-            engine = SnmpEngine()
-            for model in (_V2c(self._garbled), _V3(self._garbled)):
-                engine.message_processing_subsystems[model.MESSAGE_PROCESSING_MODEL_ID] = model
-            self._engines[credentials] = engine
-        return self._engines[credentials]
 
     async def _resolve_address(self, target: Target) -> UdpTransportTarget | Udp6TransportTarget:
         """Return the transport address of a target; a name is resolved once."""
@@ -211,19 +167,15 @@ class SnmpSession:
         return self._addresses[address]
 
 
-def _ignore_decode_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Drop an answer that is late or undecodable: its request ends by its timeout."""
-    fault = context.get("exception")
-    if isinstance(fault, (PySnmpError, PyAsn1Error)) or _is_decode_error(fault):
-        log.debug("answer dropped", extra={"error": show(str(fault))})
+def _drop_answer(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Drop an answer that is late or undecodable.
+
+    Only the callbacks of pysnmp run in this loop besides our tasks; an error of a task is ours.
+    """
+    if "handle" in context:
+        log.debug("answer dropped", extra={"error": show(str(context.get("exception")))})
     else:
         loop.default_exception_handler(context)
-
-
-def _is_decode_error(fault: BaseException | None) -> bool:
-    """Return whether pyasn1 raised a general error, such as the TypeError for the octets b0 22."""
-    frames = [frame for frame, _ in walk_tb(fault.__traceback__)] if fault else []
-    return bool(frames) and str(frames[-1].f_globals.get("__name__")).startswith("pyasn1.")
 
 
 def _build_auth(credentials: SnmpCredentials) -> CommunityData | UsmUserData:

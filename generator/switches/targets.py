@@ -1,4 +1,4 @@
-"""The file that lists the switches to walk: addresses, credentials, and discovery. Pure.
+"""The file that lists the switches to walk: addresses, credentials, and discovery.
 
     switches:
       - addresses: [10.0.0.1, leaf02.example.org, 10.0.1.0/28]
@@ -17,10 +17,13 @@ Secrets are in separate files. They are never printed, and leave this process on
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple, Self
 
 from pydantic import (
@@ -33,12 +36,17 @@ from pydantic import (
 )
 
 from generator.objects.yaml_document import parse_document
-from topology.model.errors import ConfigError, show
+from generator.store.local_files import read_secret_file, read_whole_file
+from topology.model.errors import ConfigError, ParseError, show
 from topology.model.validation import describe_validation
 from topology.model.wire_model import WireModel
 
 MAX_ADDRESSES: Final = 4096  # of one network or list: more is a mistyped prefix
 MIN_KEY_CHARS: Final = 8  # RFC 3414, 11.2
+_MAX_CONFIG_BYTES: Final = 4 << 20
+_MAX_SECRET_BYTES: Final = 4096
+_GROUP_AND_OTHERS_MODE: Final = 0o077
+_OTHERS_MODE: Final = 0o007
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?\Z", re.ASCII)
 
 FilePath = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00]+$")]
@@ -235,3 +243,51 @@ def _expand_hosts(text: str, source: str) -> Iterator[str]:
     if network.num_addresses > MAX_ADDRESSES:
         raise ConfigError(f"{source}: {text} has more than {MAX_ADDRESSES} addresses")
     yield from map(str, network.hosts())
+
+
+class LoadedTargets(NamedTuple):
+    """The list, and warnings about it."""
+
+    targets: TargetList
+    problems: tuple[ParseError, ...]
+
+
+def read_targets(config: Path) -> LoadedTargets:
+    """Read the list of switches and its secret files; relative names start at the list's folder.
+
+    Raises:
+        ConfigError: one of the files cannot be read or is wrong.
+    """
+    raw = read_whole_file(config, _MAX_CONFIG_BYTES)
+    if isinstance(raw, ParseError):
+        raise ConfigError(str(raw))
+    problems: list[ParseError] = []
+    read_secret = partial(_read_secret, config.parent, problems)
+    targets = parse_switches(raw, source=show(str(config), 1024), read_secret=read_secret)
+    return LoadedTargets(targets, tuple(problems))
+
+
+def _read_secret(folder: Path, problems: list[ParseError], name: str) -> str:
+    file = folder / name
+    source = show(str(file), 1024)
+    raw = read_secret_file(file, _MAX_SECRET_BYTES)
+    if isinstance(raw, ParseError):
+        raise ConfigError(str(raw))
+    if _is_exposed(file.stat()):
+        problems.append(ParseError("other users can read this secret: chmod 600", source=source))
+    secret = raw.decode("ascii", "replace").rstrip("\r\n")
+    if not secret:
+        raise ConfigError(f"{source}: the secret is empty")
+    if not (secret.isascii() and secret.isprintable()):
+        raise ConfigError(f"{source}: the secret must be one line of printable ASCII")
+    return secret
+
+
+def _is_exposed(status: os.stat_result) -> bool:
+    """Return whether other users can read a file.
+
+    If another user owns the file, this process may read it through the group: a kubelet gives
+    Secrets to root and to the group of the pod.
+    """
+    is_owner = status.st_uid == os.geteuid()
+    return bool(status.st_mode & (_GROUP_AND_OTHERS_MODE if is_owner else _OTHERS_MODE))

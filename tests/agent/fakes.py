@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from agent.node.command import CommandLimits, CommandResult
+from agent.node.command import CommandLimits, CommandResult, Runner
 from topology.model.errors import CommandMissing, TopologyError
 
 Answer = CommandResult | TopologyError
 
 
 @dataclass
-class FakeRunner:
+class FakeRunner(Runner):
     """Answers commands by the words they contain; a program without an answer is not installed."""
 
     answers: Mapping[str, Answer] = field(default_factory=dict)

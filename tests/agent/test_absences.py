@@ -28,9 +28,9 @@ from agent.collection import (
 )
 from agent.collectors.frames import FrameCollector, SystemInterfaces
 from agent.collectors.probe import CollectedFacts, SourceAbsent
-from agent.node.command import ProcessRunner, command_env
+from agent.node.command import Runner, command_env
 from agent.node.frame_listener import Listener
-from agent.node.pci_functions import list_nvidia_gpus, list_unused_hcas
+from agent.node.pci import list_nvidia_gpus, list_unused_hcas
 from agent.node.sysfs import Sysfs
 from agent.settings import FrameMode, FrameSettings, NvlinkMode, SweepTarget
 from agent.sweep_schedule import SweepSchedule
@@ -80,7 +80,7 @@ def run(
     """Run a collector on a node with these files below /sys, where no program is installed."""
     plant(root, HAS_SYSFS | dict(files))
     settings = settings_for(root, **({"proc_root": root / "proc"} | more))
-    empty = ProcessRunner(command_env({"PATH": str(root / "none")}))
+    empty = Runner(command_env({"PATH": str(root / "none")}))
     node = NodeContext(settings, runner or empty, FakeClock())
     return run_collector(name, node, collector=COLLECTORS[name], known=CollectedFacts())
 

@@ -9,7 +9,7 @@ from typing import Any
 from agent.loop import ReportLoop, RoundObserver
 from agent.publish.kube.credentials import ApiCredentials, parse_api_url
 from agent.publish.kube.fabric_reader import FabricReader
-from agent.publish.kube.https_client import HttpsApiClient as Server
+from agent.publish.kube.https_client import ApiClient as Server
 from agent.publish.kube.report_writer import REPORTS_PATH, ReportWriter
 from agent.settings import SweepSettings
 from runtime.retry import Cooldown

@@ -21,9 +21,9 @@ from typing import Any, Self
 
 from agent.collection import NodeContext
 from agent.loop import ReportLoop
-from agent.node.command import ProcessRunner, command_env
+from agent.node.command import Runner, command_env
 from agent.publish.kube.credentials import ApiCredentials, parse_api_url
-from agent.publish.kube.https_client import HttpsApiClient
+from agent.publish.kube.https_client import ApiClient
 from agent.publish.kube.report_writer import ReportWriter
 from agent.settings import AgentSettings, NvlinkMode
 from runtime.logs import start_logging
@@ -148,12 +148,10 @@ def _rounds(row: Mapping[str, str], told: Mapping[str, Any], clock: ShiftedClock
     )
     uniform = SystemRandom().uniform
     credentials = ApiCredentials(parse_api_url(told["url"]), Path(row["token"]), Path(told["ca"]))
-    server = HttpsApiClient(
-        credentials, Cooldown(clock, uniform, period_s=PERIOD_S), deadline_s=30.0
-    )
+    server = ApiClient(credentials, Cooldown(clock, uniform, period_s=PERIOD_S), deadline_s=30.0)
     cooldown = Cooldown(clock, uniform, period_s=PERIOD_S)
     objects = ReportWriter(server, row["name"], clock, uniform, cooldown=cooldown)
-    return ReportLoop(NodeContext(settings, ProcessRunner(command_env(os.environ)), clock), objects)
+    return ReportLoop(NodeContext(settings, Runner(command_env(os.environ)), clock), objects)
 
 
 def main() -> None:

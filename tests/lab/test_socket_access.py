@@ -14,8 +14,8 @@ from typing import Final
 import pytest
 
 from agent.collectors import lldpd
-from agent.node.command import ProcessRunner, command_env
-from agent.node.socket_access import explain_denial
+from agent.node.command import Runner, command_env
+from agent.node.unix_sockets import explain_denial
 from tests.agent.nodes import settings_for
 from tests.lab.tools import require_tools
 from topology.model.errors import CollectError
@@ -65,7 +65,7 @@ def collect(file: Path) -> str:
     program = str(file.with_name("lldpcli"))
     settings = settings_for(Path("/nowhere"), lldpd_socket=str(file), lldpcli=program)
     try:
-        lldpd.collect(settings, ProcessRunner(command_env(os.environ)))
+        lldpd.collect(settings, Runner(command_env(os.environ)))
     except CollectError as error:
         return f"{type(error).__name__}: {error}"
     return "collected"

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from agent.publish.kube.credentials import ApiCredentials, TokenNode, parse_token_node
 from runtime.retry import Cooldown
@@ -62,29 +62,7 @@ class ApiRequest:
         return f"{self.method} {self.path.partition('?')[0]}"
 
 
-class ApiClient(Protocol):
-    """An API server, as publishing uses it."""
-
-    @property
-    def blocking_error(self) -> KubeError | None:
-        """The failure that started the current cooldown; None if a request may be sent."""
-        ...
-
-    def call(self, request: ApiRequest) -> dict[str, Any]:
-        """Send a request and return the object in the answer.
-
-        Raises:
-            KubeUnavailable: no answer came, the server cannot answer now, or a cooldown runs.
-            KubeError: the server refused the request.
-        """
-        ...
-
-    def own_node(self) -> TokenNode | None:
-        """Return the Node that the agent runs on, or None if it is not known."""
-        ...
-
-
-class HttpsApiClient:
+class ApiClient:
     """Sends requests to the API server that the credentials are for."""
 
     def __init__(

@@ -8,13 +8,13 @@ import pytest
 
 from agent.collectors import firmware_lldp
 from agent.collectors.probe import CollectedFacts, SourceAbsent
-from agent.node.command import ProcessRunner, command_env
+from agent.node.command import Runner, command_env
 from tests.agent.nodes import card, plant, settings_for
 from tests.agent.programs import write_program
 from topology.model.errors import CommandTimeout
 from topology.model.facts import Device, DeviceKind, Port
 
-RUNNER = ProcessRunner(command_env({}))
+RUNNER = Runner(command_env({}))
 FLAGS = """
 flags = {'ens1f0': 'disable-fw-lldp       : off', 'ens1f1': 'disable-fw-lldp       : on',
          'ens2f0': 'fw-lldp-agent         : on', 'ens2f1': 'legacy-rx             : on'}

@@ -8,7 +8,7 @@ import pytest
 
 from agent.collectors import nvlink
 from agent.collectors.probe import CollectedFacts, SourceAbsent
-from agent.node.command import ProcessRunner, command_env
+from agent.node.command import Runner, command_env
 from agent.node_report import merge_device
 from tests.agent.nodes import settings_for
 from tests.agent.programs import write_program
@@ -29,7 +29,7 @@ DOMAIN = Neighbor(
     kind=DeviceKind.SWITCH,
 )
 PORT = Port("nvlink", medium=Medium.NVLINK, state=PortState.UP, neighbors=(DOMAIN,))
-RUNNER = ProcessRunner(command_env({}))
+RUNNER = Runner(command_env({}))
 LACKS_THE_FIELDS = 'Field "fabric.cliqueId" is not a valid field to query.'
 
 

@@ -14,9 +14,8 @@ from agent.node.command import (
     STDERR_TAIL_BYTES,
     CommandLimits,
     CommandResult,
-    ProcessRunner,
+    Runner,
     command_env,
-    run_command,
     tail_of,
 )
 from runtime.stop import Stop
@@ -28,9 +27,7 @@ ENV = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
 
 def run_python(code: str, *, deadline_s: float = 20, max_output_bytes: int = 1000) -> CommandResult:
     argv = [sys.executable, "-S", "-c", code]
-    return run_command(
-        argv, deadline_s=deadline_s, max_output_bytes=max_output_bytes, env=ENV, stop=Stop()
-    )
+    return Runner(ENV).run(argv, CommandLimits(deadline_s, max_output_bytes))
 
 
 def test_it_returns_stdout_stderr_and_exit_code() -> None:
@@ -77,12 +74,9 @@ def test_it_passes_no_file_descriptor() -> None:
 
 
 def test_it_passes_arguments_to_the_program_and_never_to_a_shell() -> None:
-    result = run_command(
+    result = Runner(ENV).run(
         [sys.executable, "-S", "-c", "import sys; print(sys.argv[1])", "$(id); `id` > /x"],
-        deadline_s=20,
-        max_output_bytes=1000,
-        env=ENV,
-        stop=Stop(),
+        CommandLimits(20, 1000),
     )
     assert result.stdout == b"$(id); `id` > /x\n"
 
@@ -90,7 +84,7 @@ def test_it_passes_arguments_to_the_program_and_never_to_a_shell() -> None:
 @pytest.mark.parametrize("program", ["no-such-program", "/etc/passwd", "/", ""])
 def test_it_reports_a_program_that_is_missing_or_cannot_be_started(program: str) -> None:
     with pytest.raises(CommandMissing, match="not found, or not executable"):
-        run_command([program], deadline_s=5, max_output_bytes=10, env=ENV, stop=Stop())
+        Runner(ENV).run([program], CommandLimits(5, 10))
 
 
 def test_it_reports_a_file_that_is_not_a_program(tmp_path: Path) -> None:
@@ -98,18 +92,12 @@ def test_it_reports_a_file_that_is_not_a_program(tmp_path: Path) -> None:
     broken.write_text("\x00not a program")
     broken.chmod(0o755)
     with pytest.raises(CommandMissing, match="broken"):
-        run_command([str(broken)], deadline_s=5, max_output_bytes=10, env=ENV, stop=Stop())
+        Runner(ENV).run([str(broken)], CommandLimits(5, 10))
 
 
 def run_shell(script: str, *, deadline_s: float) -> CommandResult:
     """Run a script that starts quickly, so that a short deadline comes after its first command."""
-    return run_command(
-        ["/bin/sh", "-c", script],
-        deadline_s=deadline_s,
-        max_output_bytes=10_000,
-        env=ENV,
-        stop=Stop(),
-    )
+    return Runner(ENV).run(["/bin/sh", "-c", script], CommandLimits(deadline_s, 10_000))
 
 
 @pytest.mark.parametrize(
@@ -154,12 +142,8 @@ def test_it_ends_a_command_at_once_on_a_stop_request(tmp_path: Path, script: str
     teller = threading.Thread(target=tell)
     teller.start()
     with pytest.raises(CommandFailed, match="stopped because the agent is stopping"):
-        run_command(
-            ["/bin/sh", "-c", script.format(family=family)],
-            deadline_s=600,
-            max_output_bytes=10,
-            env=ENV,
-            stop=stop,
+        Runner(ENV, stop).run(
+            ["/bin/sh", "-c", script.format(family=family)], CommandLimits(600, 10)
         )
     teller.join()
     for pid in file.read_text().split():
@@ -174,7 +158,7 @@ def test_it_starts_no_command_after_a_stop_request(tmp_path: Path) -> None:
         told.append(stop.is_set)
     assert told == [False, True, True]
     with pytest.raises(CommandFailed, match="touch: stopped because the agent is stopping"):
-        ProcessRunner(ENV, stop).run(["touch", str(trace)], CommandLimits(600, 10))
+        Runner(ENV, stop).run(["touch", str(trace)], CommandLimits(600, 10))
     assert not trace.exists()
 
 
@@ -224,7 +208,7 @@ def test_it_makes_a_small_environment(
 
 
 def test_it_looks_up_programs_in_its_own_environment() -> None:
-    runner = ProcessRunner({"PATH": "/nowhere", "MARK": "1"})
+    runner = Runner({"PATH": "/nowhere", "MARK": "1"})
     assert runner.find("sh") is None
     code = "import os; print(os.environ['MARK'])"
     result = runner.run([sys.executable, "-S", "-c", code], CommandLimits(20, 100))

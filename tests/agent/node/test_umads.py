@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.node.umads import find_umads
+from agent.node.hcas import find_umads
 
 
 def test_it_finds_the_files_of_ports_and_no_others(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ BUILT = """
 import pydantic
 import generator.cli.cluster_input, generator.cli.observation, generator.cli.plans
 import generator.objects.reservation, generator.objects.tree_document
-import generator.switches.config, generator.switches.reports
+import generator.switches.targets, generator.switches.reports
 models = [pydantic.BaseModel]
 for model in models:
     models += model.__subclasses__()

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from generator.ingest.captures import read_captures
 from generator.ingest.claims import ClaimBuilder, build_claims
-from generator.ingest.sources import read_captures
 from tests.effort import examples
 from tests.generator.scenes import RAILS, Scene
 from tests.packed_reports import packed

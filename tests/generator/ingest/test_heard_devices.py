@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.ingest import heard_devices
 from generator.ingest.claims import ClaimBuilder
-from generator.ingest.heard_devices import find_flooders
+from generator.ingest.report_scope import find_flooders
 from tests.effort import examples
 from tests.packed_reports import packed
 from topology.model.claims import Claim
@@ -60,7 +59,7 @@ def report(name: str, *switches: str) -> NeighborReport:
 
 def test_a_flooder_is_named_and_stays_without_its_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     defaults = (2,)
-    monkeypatch.setattr(heard_devices.find_flooders, "__defaults__", defaults)
+    monkeypatch.setattr(find_flooders, "__defaults__", defaults)
     builder = ClaimBuilder()
     reports = [report("a", "leaf"), report("b", "leaf"), report("liar", "x", "y", "z")]
     first = builder.build_claims(packed(reports))

@@ -45,7 +45,7 @@ def observe_rounds(
 
 
 def test_names_of_earlier_rounds_are_forgotten() -> None:
-    held = observe_rounds(lambda turn: report_changing_hosts(24, 40, turn), 10)
+    held = observe_rounds(lambda turn: report_changing_hosts(12, 40, turn), 6)
     assert held[-1] - held[SETTLED] < ALLOWED_BYTES, held
 
 

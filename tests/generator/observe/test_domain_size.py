@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from generator.observe.domain_size import MAX_MEMBER_BYTES, derive_size_findings, find_large_domains
 from generator.observe.observation import Observation
+from generator.observe.plan_stops import MAX_MEMBER_BYTES, derive_size_findings, find_large_domains
 from generator.outputs.hypernode.forest import render_hypernodes
 from generator.outputs.hypernode.model import render_manifest
 from generator.reconcile.desired import plan_tree_changes

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.switches.config import read_targets
+from generator.switches.targets import read_targets
 
 CONFIG = "switches:\n  - addresses: [10.0.0.1]\n    communityFile: community\n"
 

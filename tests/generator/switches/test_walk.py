@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.switches.backoff import MAX_BACKOFF_S, SwitchBackoff, find_due_targets
 from generator.switches.discovery import Frontier
+from generator.switches.poller import MAX_BACKOFF_S, SwitchBackoff, find_due_targets
 from generator.switches.reports import build_report_name, build_reports
 from generator.switches.targets import Discovery, SnmpCredentials, Target
 from generator.switches.walk import MAX_ROWS, SwitchWalk, WalkOutcome, walk_all, walk_switch

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from generator.ingest.sources import read_captures
+from generator.ingest.captures import read_captures
 from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.cables import End, hosts, infer_cables, mesh, of_kind, star
 from tests.topology.lattices import (

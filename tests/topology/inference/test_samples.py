@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from generator.ingest.sources import read_captures
+from generator.ingest.captures import read_captures
 from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.cables import of_kind
 from tests.topology.verdicts import infer_from

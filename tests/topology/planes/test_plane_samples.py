@@ -12,7 +12,7 @@ The default finds one network in each sample. A policy can assign ports otherwis
 
 import pytest
 
-from generator.ingest.sources import read_captures
+from generator.ingest.captures import read_captures
 from tests.shared_samples import SAMPLES, needs_samples
 from topology.inference.tree_inference import infer_tree
 from topology.join.fabric_join import build_fabric

@@ -74,8 +74,8 @@ def command(
       discover:
         networks: [10.0.0.0/16]
     """  # noqa: D301 - click's mark for lines that stay as they are
-    from generator.switches.config import read_targets
     from generator.switches.reports import build_reports
+    from generator.switches.targets import read_targets
     from topology.reports.neighbor_report import render_report
 
     targets, warnings = read_targets(config)

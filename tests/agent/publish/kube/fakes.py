@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from agent.publish.kube.credentials import TokenNode
-from agent.publish.kube.https_client import METADATA_ONLY, ApiRequest
+from agent.publish.kube.https_client import METADATA_ONLY, ApiClient, ApiRequest
 from topology.model.errors import KubeConflict, KubeError, KubeNotFound
 
 
@@ -27,8 +27,8 @@ class SteadyClock:
 
 
 @dataclass
-class FakeApi:
-    """An `Api` that keeps what is applied; it fails as it is told.
+class FakeApi(ApiClient):
+    """An API server that keeps what is applied; it fails as it is told.
 
     What the real server makes of applies is tried on the real server.
     """

@@ -10,7 +10,7 @@ import pytest
 
 from agent.publish.kube.credentials import TokenNode
 from agent.publish.kube.fabric_reader import FabricReader
-from agent.publish.kube.https_client import ApiRequest
+from agent.publish.kube.https_client import ApiClient, ApiRequest
 from topology.model.errors import KubeError, KubeForbidden, KubeNotFound, KubeUnavailable
 from topology.reports.fabric_status import FabricStatus, Sweeper, SweepRole, render_fabric
 
@@ -24,8 +24,8 @@ STATUS = FabricStatus(
 
 
 @dataclass
-class ScriptedApi:
-    """An `ApiClient` that gives the same answer until a test sets another."""
+class ScriptedApi(ApiClient):
+    """An API server that gives the same answer until a test sets another."""
 
     answer: Mapping[str, Any] | KubeError
     blocking_error: KubeError | None = None

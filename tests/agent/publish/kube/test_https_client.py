@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent.publish.kube.credentials import ApiCredentials
-from agent.publish.kube.https_client import APPLY, MAX_ANSWER_BYTES, ApiRequest, HttpsApiClient
+from agent.publish.kube.https_client import APPLY, MAX_ANSWER_BYTES, ApiClient, ApiRequest
 from runtime.retry import Cooldown
 from runtime.values import Address
 from tests.agent.fakes import FakeClock
@@ -134,7 +134,7 @@ class Client:
         self.codes: list[str] = []
         self.clock = FakeClock()
         cooldown = Cooldown(self.clock, lambda _, high: high, period_s=60)
-        self.server = HttpsApiClient(
+        self.server = ApiClient(
             ApiCredentials(address, keys / "token", keys / "ca.crt"),
             cooldown,
             deadline_s=deadline_s,

@@ -1,18 +1,20 @@
-"""Findings and doubts about sweeps: ignored, contradicted by hosts, in disagreement. Pure."""
+"""Findings and doubts about sweeps and reports that are ignored, contradicted or unusable. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from generator.ingest.host_evidence import HostCheck, SweepReach
 from generator.ingest.inputs import DoubtKind, SweepDoubt
 from generator.ingest.sweep_views import SweepDifference
-from topology.model.errors import list_some, show
+from topology.model.errors import ParseError, ReportError, list_some, show
 from topology.model.facts import Finding, FindingKind, Severity, finding_about
 from topology.model.ids import natural_key
+from topology.reports.sweep_parts import IncompleteSweep
 
 _MAX_SHOWN: Final = 5
 
@@ -108,15 +110,17 @@ def build_contradicted_doubt(node: str, subnet: str, check: HostCheck) -> SweepD
     return SweepDoubt(DoubtKind.SWEEP_CONTRADICTED, message)
 
 
-def describe_difference(difference: SweepDifference) -> str:
-    """Return how two sweeps differ, as a part of a sentence."""
+def describe_disagreement(nodes: tuple[str, str], subnet: str, difference: SweepDifference) -> str:
+    """Return how the sweeps of two nodes differ, as a sentence without its end."""
+    first, second = (show(node, 253) for node in sorted(nodes, key=natural_key))
     rows = [
         (difference.num_cables, "cables are in only one of them"),
         (difference.num_moved, "ports of hosts are cabled to different ports"),
         (difference.num_switches, "switches differ in many cables"),
         (difference.num_renamed, "devices have another name, kind or system image"),
     ]
-    return ", ".join(f"{num} {words}" for num, words in rows if num)
+    shown = ", ".join(f"{num} {words}" for num, words in rows if num)
+    return f"the sweeps of subnet {subnet} by {first} and {second} disagree: {shown}"
 
 
 def build_disagreement_finding(
@@ -130,7 +134,6 @@ def build_disagreement_finding(
         difference: how they differ.
         silent: the node of the two that does not sweep any longer.
     """
-    first, second = (show(node, 253) for node in sorted(nodes, key=natural_key))
     advice = (
         "After a change of cables this ends with their next sweeps. If it does not, run "
         "ibnetdiscover on both, and list only the nodes that you trust in spec.sweepers."
@@ -141,13 +144,13 @@ def build_disagreement_finding(
             "swept and sees the same. If there is none, run ibnetdiscover on another node, and "
             "list only the nodes that you trust in spec.sweepers."
         )
+    problem = describe_disagreement(nodes, subnet, difference)
     return finding_about(
         FindingKind.SWEEPS_DISAGREE,
-        [first, second],
+        [show(node, 253) for node in sorted(nodes, key=natural_key)],
         severity=Severity.WARNING,
         message=(
-            f"The sweeps of subnet {subnet} by {first} and {second} disagree: "
-            f"{describe_difference(difference)}. Nothing is moved that follows from only one of "
+            f"{problem[0].upper()}{problem[1:]}. Nothing is moved that follows from only one of "
             f"them. {advice}"
         ),
     )
@@ -163,18 +166,9 @@ def build_disagreement_doubt(
 ) -> SweepDoubt:
     """Return the doubt about a sweep from which another named node's sweep differs.
 
-    Args:
-        nodes: the node whose sweep is used, and the other one.
-        subnet: that both swept.
-        difference: how they differ.
-        hosts: the nodes in question.
-        silent: the node of the two that does not sweep any longer.
+    Its arguments are those of the finding, and the nodes in question.
     """
-    first, second = (show(node, 253) for node in sorted(nodes, key=natural_key))
-    message = (
-        f"the sweeps of subnet {subnet} by {first} and {second} disagree: "
-        f"{describe_difference(difference)}"
-    )
+    message = describe_disagreement(nodes, subnet, difference)
     if silent is not None:
         message += f"; {show(silent, 253)} does not sweep any longer, and no other node has swept"
     return SweepDoubt(DoubtKind.SWEEPS_DISAGREE, message, hosts)
@@ -205,4 +199,94 @@ def describe_reach(reach: SweepReach) -> str:
         f"the sweep of {reach.subnet} from {show(reach.node)} contains {len(reach.seen)} of the "
         f"{reach.num_ports} ports that the node has there, and no other host: it does not count, "
         "and another port is elected"
+    )
+
+
+_FILE_SUFFIX: Final = re.compile(r"\.(?:ya?ml|json)(?:\.gz)?\Z")
+_MAX_SUBNETS_SHOWN: Final = 3
+
+
+class RefusedSweeps:
+    """Sweeps that cannot be used, and why."""
+
+    def __init__(self) -> None:
+        """Start without any."""
+        self._errors: dict[tuple[str, str], ReportError] = {}
+
+    def add(self, node: str, subnet: str, error: ReportError) -> None:
+        """Record that a sweep cannot be used."""
+        self._errors.setdefault((node, subnet), error)
+
+    def findings(self, counted: Container[tuple[str, str]]) -> list[Finding]:
+        """Return a finding per node with sweeps that cannot be used.
+
+        Args:
+            counted: node and subnet of each sweep that counts. A node whose last sweep counts may
+                be writing the parts of the next one.
+        """
+        by_node: dict[str, dict[str, str]] = {}
+        for key, error in self._errors.items():
+            if not (isinstance(error, IncompleteSweep) and key in counted):
+                node, subnet = key
+                by_node.setdefault(node, {})[subnet] = str(error)
+        return [_build_finding(node, _explain(node, by_node[node])) for node in sorted(by_node)]
+
+
+def derive_refused_report_findings(refused: Mapping[str, ParseError]) -> list[Finding]:
+    """Return a finding per node with objects that cannot be used.
+
+    Args:
+        refused: by the name of the object, or of its file, which is named after the node.
+    """
+    by_node: dict[str, tuple[str, str]] = {}
+    for name, problem in refused.items():
+        node = _FILE_SUFFIX.sub("", name).partition(".sweep.")[0]
+        by_node.setdefault(node, (name, problem.problem))
+    return [
+        _build_finding(
+            node,
+            f"The object {show(name, 253)} cannot be used: {show(problem, 400)}. Check the version "
+            f"and the log of the agent on {show(node, 253)}. If the agent did not write this "
+            "object, the node may be compromised.",
+        )
+        for node, (name, problem) in sorted(by_node.items())
+    ]
+
+
+def derive_excess_findings(excesses: Mapping[str, str]) -> list[Finding]:
+    """Return a finding per report that holds more than a host has.
+
+    Args:
+        excesses: by name of the report: what is too much.
+    """
+    return [
+        _build_finding(
+            node,
+            f"Not all of the report of {show(node, 253)} can be used: {excess}. Check which "
+            "devices its ports hear. If its agent did not write this report, the node may be "
+            "compromised.",
+        )
+        for node, excess in sorted(excesses.items())
+    ]
+
+
+def _explain(node: str, subnets: Mapping[str, str]) -> str:
+    ordered = sorted(subnets.items())
+    shown = list_some((show(subnet) for subnet, _ in ordered), _MAX_SUBNETS_SHOWN)
+    noun = "subnet" if len(ordered) == 1 else "subnets"
+    name = show(node, 253)
+    return (
+        f"The sweep of {noun} {shown} that {name} reports cannot be used: {ordered[0][1]}. Check "
+        f"the log of the agent on {name}. If the agent did not write this sweep, the node may be "
+        "compromised."
+    )
+
+
+def _build_finding(node: str, message: str) -> Finding:
+    return Finding(
+        kind=FindingKind.UNUSABLE_REPORT,
+        device=node,
+        port=None,
+        severity=Severity.WARNING,
+        message=message,
     )
