@@ -5,8 +5,7 @@
     listener         sockets that listen, and a limit of what they accept
     fair_share       slots that callers share
     periodic         jobs that run every period; the only file that imports apscheduler
-    program          how a program starts and ends: streams, errors of the machine
-    signals          stop signals: how they end a command, and how a server waits for one
+    program          how a program starts and ends: streams, stop signals, errors of the machine
     stop             a stop request that threads share
     clock            the time of day and monotonic seconds
     checks           the lines of `doctor`: what is wrong, and what mends it
@@ -16,8 +15,7 @@
     click_types      types of option values for click: paths, and texts that a parser refuses
     small_files      reads keys, tokens and settings up to a limit
     lazy_names       public names whose modules are loaded when a name is first used
-    memory           settings of the interpreter and the C library
-    library_settings settings of libraries that read them from the environment
+    process_settings settings of the interpreter, the C library, and other libraries
     transition_log   logs problems when they appear and when they are gone
 
 It may import the standard library, apscheduler, prometheus_client and `topology.model.errors`, and

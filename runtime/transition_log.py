@@ -7,25 +7,18 @@ second, is logged up to a rate and then counted.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Hashable, Mapping
 from time import monotonic
-from typing import Final, NamedTuple
+from typing import Final
 
 from runtime.clock import Monotonic
+from runtime.retry import Allowance
 
 MAX_LINES: Final = 100
 """The most lines of one event and kind in a row; the rest is logged as a count."""
 REFILL_S: Final = 3.0
 """After a line, so many seconds until another one may follow: 100 lines in five minutes."""
-
-
-class _LineBudget(NamedTuple):
-    """The lines of one event and kind that may still be logged."""
-
-    num_lines: float
-    at_s: float
-    num_left_out: int = 0
-    """Lines that were left out since the last count."""
 
 
 class TransitionLog:
@@ -45,8 +38,10 @@ class TransitionLog:
         self._level = level
         self._clock = clock
         self._known: Mapping[Hashable, Mapping[str, object]] = {}
-        self._allowances: dict[tuple[str, object], _LineBudget] = {}
-        """By event and kind, so that many things of one kind leave room for the others."""
+        self._allowances: dict[tuple[str, object], Allowance] = {}
+        """Of lines, by event and kind: many things of one kind leave room for the others."""
+        self._num_left_out: Counter[tuple[str, object]] = Counter()
+        """Lines that were left out since the last count, by event and kind."""
 
     def update(self, present: Mapping[Hashable, Mapping[str, object]]) -> None:
         """Log the difference from the last round.
@@ -73,22 +68,16 @@ class TransitionLog:
         self, key: tuple[str, object], rows: list[Mapping[str, object]], level: int
     ) -> None:
         event, kind = key
-        allowance = self._refill(key)
-        is_full = allowance.num_lines >= MAX_LINES
-        num_lines = min(len(rows), int(allowance.num_lines))
+        now_s = self._clock()
+        full = Allowance(per_second=1 / REFILL_S, burst=MAX_LINES, now_s=now_s)
+        allowance = self._allowances.setdefault(key, full)
+        num_allowed = allowance.refill(now_s)
+        num_lines = min(len(rows), int(num_allowed))
+        allowance.tokens -= num_lines
         for fields in rows[:num_lines]:
             self._log.log(level, event, extra=dict(fields))
-        num_left_out = allowance.num_left_out + len(rows) - num_lines
-        if num_left_out and (is_full or num_lines):
-            fields = {"num": num_left_out} | ({"kind": kind} if kind is not None else {})
+        self._num_left_out[key] += len(rows) - num_lines
+        if self._num_left_out[key] and (num_allowed >= MAX_LINES or num_lines):
+            fields = {"num": self._num_left_out.pop(key)}
+            fields |= {"kind": kind} if kind is not None else {}
             self._log.log(level, f"more {event}", extra=fields)
-            num_left_out = 0
-        self._allowances[key] = allowance._replace(
-            num_lines=allowance.num_lines - num_lines, num_left_out=num_left_out
-        )
-
-    def _refill(self, key: tuple[str, object]) -> _LineBudget:
-        now_s = self._clock()
-        last = self._allowances.get(key, _LineBudget(MAX_LINES, now_s))
-        num_lines = min(float(MAX_LINES), last.num_lines + (now_s - last.at_s) / REFILL_S)
-        return last._replace(num_lines=num_lines, at_s=now_s)

@@ -44,7 +44,7 @@ from agent.settings import FrameMode, max_sweep_time_s
 from agent.sweep_schedule import ElectionSource, SweepSchedule, find_sweep_run
 from agent.telemetry.health import serve_endpoints
 from runtime.checks import Outcome, document_of_checks, render_checks
-from runtime.signals import (
+from runtime.program import (
     Interrupted,
     call_on_stop_signal,
     interruptible,

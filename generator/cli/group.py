@@ -24,7 +24,7 @@ from generator.cli.config_file import (
 from generator.cli.exit_codes import ExitCode, end
 from generator.cli.option_types import InputFile
 from generator.cli.output import print_error
-from runtime.signals import interruptible, start_command
+from runtime.program import interruptible, start_command
 from topology.model.errors import (
     ConfigError,
     PlacementRequestError,

@@ -26,8 +26,7 @@ def kubectl_main() -> None:
 
 def _load(name: str) -> Callable[[], object]:
     from generator.cli.group import cli
-    from runtime.library_settings import set_library_defaults
-    from runtime.memory import collect_garbage_rarely
+    from runtime.process_settings import collect_garbage_rarely, set_library_defaults
 
     set_library_defaults()
     collect_garbage_rarely()

@@ -50,7 +50,7 @@ from generator.store.folder_lock import FolderLock
 from generator.store.object_folders import read_hypernodes
 from generator.store.object_store import Fence
 from runtime.clock import utc_now
-from runtime.signals import noting_interruption
+from runtime.program import noting_interruption
 from topology.model.errors import (
     ConfigError,
     KubeError,

@@ -61,7 +61,7 @@ from generator.store.fabric_store import FabricStore
 from generator.switches.poller import SwitchPoller
 from generator.switches.report_kind import is_switch_report
 from generator.telemetry.round_log import RoundLog
-from runtime.memory import freeze_gc
+from runtime.process_settings import freeze_gc
 from topology.model.errors import KubeUnavailable, ParseError
 from topology.model.facts import Finding
 from topology.model.tree import TopologyTree

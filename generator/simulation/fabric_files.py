@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from runtime.signals import noting_interruption
+from runtime.program import noting_interruption
 from topology.model.errors import ConfigError, WriteError, show
 from topology.model.facts import Medium
 from topology.reports.neighbor_report import (

@@ -68,8 +68,3 @@ def test_it_refuses(parse: Callable[[str], object], text: str) -> None:
 def test_it_shows_a_refused_text_escaped() -> None:
     with pytest.raises(ConfigError, match=r"'\\x1b\[2J' is not a duration such as 500ms"):
         parse_duration("\x1b[2J")
-
-
-@pytest.mark.parametrize("text", ["127.0.0.1:8080", ":8081", "[::1]:80"])
-def test_it_writes_an_address_as_it_is_read(text: str) -> None:
-    assert str(parse_listen(text)) == text

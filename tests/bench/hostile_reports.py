@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 from generator.kube.cache import Cache
 from generator.observe.observer import FabricObserver, TreeInputs
 from generator.store.kinds import REPORT_QUOTA, read_stored_report
-from runtime.memory import collect_garbage_rarely, tune_for_server
+from runtime.process_settings import collect_garbage_rarely, tune_for_server
 from tests.bench.hostile import BAR_BYTES, real_sweep
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind

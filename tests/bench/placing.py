@@ -28,7 +28,7 @@ from generator.placement.engine import as_running_gang, place
 from generator.placement.request import PlacementRequest, parse_request
 from generator.simulation.replay.fabrics import build_tree_of_shape
 from generator.simulation.replay.strategies import best_fit
-from runtime.memory import collect_garbage_rarely
+from runtime.process_settings import collect_garbage_rarely
 from tests.bench.measurement import WrongResultError
 from topology.model.tree import API_VERSION
 

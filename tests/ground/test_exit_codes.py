@@ -208,7 +208,7 @@ def test_it_reports_a_signal_that_comes_later_in(
 SIGNALLED_IMPORT = """
 import os, signal, sys
 from runtime.program import run_program
-from runtime.signals import interruptible, start_command
+from runtime.program import interruptible, start_command
 
 def command():
     with interruptible():
@@ -238,7 +238,7 @@ import os, sys, time
 from enum import Enum
 from pydantic import BaseModel, ConfigDict
 from runtime.program import run_program
-from runtime.signals import interruptible, start_command
+from runtime.program import interruptible, start_command
 
 class Kind(Enum):
     A = "a"
@@ -277,7 +277,7 @@ def test_it_reports_a_signal_that_comes_while_a_model_is_built(number: signal.Si
 
 SWALLOWED = """
 import os, sys, time
-from runtime import signals
+from runtime import program
 from runtime.program import run_program
 
 signals.END_S = 0.1

@@ -14,8 +14,8 @@ from time import monotonic, sleep
 from generator.kube.credentials import load_kubeconfig
 from generator.kube.elector import Elector, LeaseDurations, LeaseName
 from generator.kube.transport import KubeTransport, Transport
+from runtime.program import stop_signals
 from runtime.retry import WaitContext
-from runtime.signals import stop_signals
 from runtime.stop import Stop
 from tests.lab.wait import wait_until
 

@@ -14,7 +14,7 @@ import pytest
 
 from runtime.clock import utc_now
 from runtime.periodic import PeriodicJob
-from runtime.signals import STOP_SIGNALS, stop_signals
+from runtime.program import STOP_SIGNALS, stop_signals
 
 SOON_S = 10.0
 SKIPPED = "round skipped: previous still running"

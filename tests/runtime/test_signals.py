@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from runtime.signals import STOP_SIGNALS, call_on_stop_signal, stop_signals
+from runtime.program import STOP_SIGNALS, call_on_stop_signal, stop_signals
 from runtime.stop import Stop
 
 SOON_S = 10.0

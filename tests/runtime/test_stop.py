@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from runtime.signals import call_on_stop_signal
+from runtime.program import call_on_stop_signal
 from runtime.stop import Stop
 
 SOON_S = 10.0

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from generator.observe.known_switches import KnownSwitches
+from tests.effort import first_of
 from tests.topology.lost_switches import (
     FABRICS,
     LARGE,
@@ -42,7 +43,7 @@ def check_losses(fabric: Fabric) -> None:
     assert update(known, infer(wiring, wiring.hosts[0].name)) == ()
 
 
-@pytest.mark.parametrize("fabric", FABRICS, ids=name)
+@pytest.mark.parametrize("fabric", first_of(FABRICS, 4), ids=name)
 def test_a_lost_switch_is_named(fabric: Fabric) -> None:
     check_losses(fabric)
 
@@ -99,7 +100,7 @@ def test_other_faults_lose_no_switch(wiring: Wiring, faults: FaultSpec) -> None:
     assert update(known, infer(wiring, faults=faults)) == ()
 
 
-@pytest.mark.parametrize("fabric", FABRICS, ids=name)
+@pytest.mark.parametrize("fabric", first_of(FABRICS, 2), ids=name)
 def test_a_leaf_that_is_gone_with_its_hosts_is_not_lost(fabric: Fabric) -> None:
     wiring = build_wiring(fabric.spec)
     leaf = next(switch for switch in wiring.switches if switch.rank == 1)

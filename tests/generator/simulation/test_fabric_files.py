@@ -11,7 +11,7 @@ import pytest
 
 from generator.cli.exit_codes import ExitCode
 from generator.simulation.fabric_files import exchange, write_folder
-from runtime.signals import Interrupted
+from runtime.program import Interrupted
 from tests.generator.scenes import partition, run
 from topology.model.errors import ConfigError, WriteError
 from topology.model.facts import Medium

@@ -7,11 +7,9 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from generator.switches.discovery import Frontier
-from generator.switches.poller import MAX_BACKOFF_S, SwitchBackoff, find_due_targets
+from generator.switches.poller import SwitchBackoff
 from generator.switches.reports import build_report_name, build_reports
 from generator.switches.targets import Discovery, SnmpCredentials, Target
 from generator.switches.walk import MAX_ROWS, SwitchWalk, WalkOutcome, walk_all, walk_switch
@@ -227,13 +225,6 @@ def test_it_walks_of_the_discovered_neighbors(limits: dict[str, object], walked:
     assert len(walk(FakeSession(chain(9)), "10.0.0.1", discovery=discovery)) == walked
 
 
-def test_it_walks_neighbors_without_waiting_for_dead_switches() -> None:
-    session = FakeSession(chain(6), hanging=frozenset({"10.0.0.99"}))
-    walks = walk(session, "10.0.0.99", "10.0.0.1", deadline_s=2.0, discovery=NETWORK)
-    assert [one.target.address for one in walks][-1] == "10.0.0.99"
-    assert len(walks) == 7
-
-
 def test_it_walks_a_switch_at_one_of_its_addresses() -> None:
     tables = {
         "10.0.0.1": switch_rows(1, [(2, "10.0.0.2"), (1, "10.0.0.101")]),
@@ -307,29 +298,6 @@ def test_it_waits_twice_as_long_after_each_failure_up_to_an_hour() -> None:
     assert state.after_walk(WalkOutcome.PARTIAL, now_s=1000, period_s=60) == SwitchBackoff()
     refused = SwitchBackoff().after_walk(WalkOutcome.REFUSED, now_s=0, period_s=7200)
     assert refused == SwitchBackoff(1, 7200)
-
-
-@given(
-    st.lists(st.sampled_from(WalkOutcome), max_size=50),
-    st.floats(1, 1e5),
-    st.floats(0, 1e9),
-)
-def test_it_resets_the_wait_after_an_answer_and_limits_it(
-    history: list[WalkOutcome], period_s: float, now_s: float
-) -> None:
-    state = SwitchBackoff()
-    for outcome in history:
-        state = state.after_walk(outcome, now_s=now_s, period_s=period_s)
-        assert state.retry_at_s <= now_s + max(period_s, MAX_BACKOFF_S)
-    is_well = not history or history[-1] in {WalkOutcome.OK, WalkOutcome.PARTIAL}
-    assert (state == SwitchBackoff()) == is_well
-
-
-def test_it_skips_a_failed_switch_until_its_retry_time() -> None:
-    targets = [target("10.0.0.1"), target("10.0.0.2")]
-    waits = {targets[0]: SwitchBackoff(1, 100.0)}
-    assert find_due_targets(targets, waits, now_s=99.9) == targets[1:]
-    assert find_due_targets(targets, waits, now_s=100) == targets
 
 
 def device(*ids: Id) -> Device:

@@ -24,7 +24,7 @@ from generator.cli.output import (
     show_count,
 )
 from runtime.clock import utc_now
-from runtime.signals import Interrupted, noting_interruption
+from runtime.program import Interrupted, noting_interruption
 from topology.model.errors import ParseError, StoreError, TopologyError, show
 
 if TYPE_CHECKING:

@@ -209,8 +209,8 @@ def command(
     from generator.server.server import serve
     from runtime.listener import raise_descriptor_limit
     from runtime.logs import start_logging
-    from runtime.memory import tune_for_server
-    from runtime.signals import stop_signals
+    from runtime.process_settings import tune_for_server
+    from runtime.program import stop_signals
 
     parsed = settings.parse(store, cluster.find_cluster())
     endpoint_settings = ports.parse(is_cluster=parsed.cluster is not None)

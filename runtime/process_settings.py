@@ -1,15 +1,27 @@
-"""Settings of the interpreter and the C library, mainly for a server.
+"""Settings of the interpreter, the C library, and libraries that read them from the environment.
 
-They return free memory to the operating system and let RPC threads run: a round allocates and frees
-arrays of megabytes in one thread, while other threads must answer calls within milliseconds.
+A server must return free memory to the operating system and let RPC threads run: a round allocates
+and frees arrays of megabytes in one thread, while other threads must answer calls within
+milliseconds.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
+from types import MappingProxyType
 from typing import Final
 
+_DEFAULTS: Final = MappingProxyType(
+    {
+        # numpy: OpenBLAS starts a thread for each further processor, which takes half of the time
+        # in which numpy is loaded. Nothing here uses linear algebra.
+        "OPENBLAS_NUM_THREADS": "1",
+        # pydantic reads the metadata of every installed package to find its plugins.
+        "PYDANTIC_DISABLE_PLUGINS": "__all__",
+    }
+)
 _SWITCH_S: Final = 0.0005
 """How long a thread keeps the interpreter while another waits for it. A call switches threads
 several times; with the default of 5 ms it waited 20 ms for a running round."""
@@ -46,3 +58,9 @@ def freeze_gc() -> None:
     """Exempt all present objects from garbage collection; they live as long as the process."""
     gc.collect()
     gc.freeze()
+
+
+def set_library_defaults() -> None:
+    """Set what the user has not set; call it before the libraries are loaded."""
+    for name, value in _DEFAULTS.items():
+        os.environ.setdefault(name, value)
