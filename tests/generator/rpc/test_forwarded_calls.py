@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -201,24 +199,6 @@ def test_it_sends_no_token_to_a_server_with(
     assert "alice" not in str(vars(row))
 
 
-def test_it_sends_no_token_without_tls(replicas: tuple[Replica, Replica]) -> None:
-    _, follower = replicas
-    with socket.create_server(("127.0.0.1", 0)) as plain, calling(follower) as caller:
-        plain.settimeout(SOON_S)
-        follower.follow(f"127.0.0.1:{plain.getsockname()[1]}")
-        with ThreadPoolExecutor(1) as pool:
-            kind = pool.submit(lambda: caught(lambda: caller.reserve(timeout_s=3.0)).code())
-            connection, _ = plain.accept()
-            with connection:
-                first = connection.recv(4096)
-                assert first[:1] == b"\x16", "a TLS handshake"
-                assert b"alice" not in first
-            assert kind.result(SOON_S) in {
-                grpc.StatusCode.UNAVAILABLE,
-                grpc.StatusCode.DEADLINE_EXCEEDED,
-            }
-
-
 @pytest.mark.parametrize("is_own", [True, False], ids=["itself", "another follower"])
 def test_a_call_is_forwarded_once_if_a_follower_takes_for_the_leader(
     replicas: tuple[Replica, Replica], *, is_own: bool
@@ -353,17 +333,8 @@ def test_a_call_may_be_repeated_if_it_is_refused_by_a_leader_with(
         assert shown in failure.problem
         assert f"({version('toponaut')})" in failure.problem
         assert "(spec: field 9 is unknown)" in failure.problem
-
-
-def test_a_call_that_a_leader_of_the_same_version_refuses_is_invalid(
-    replicas: tuple[Replica, Replica],
-) -> None:
-    _, follower = replicas
-    with listening(PAIR) as leader, calling(follower) as caller:
-        follower.follow(leader.address)
-        leader.failure = CallFailure(FailureKind.INVALID_REQUEST, "too many nodes", "groups")
         leader.metadata = ((LEADER_VERSION, version("toponaut")),)
-        assert failed(caller.reserve) == leader.failure
+        assert failed(caller.reserve) == leader.failure, "a leader of the same version is right"
 
 
 def test_a_leader_names_its_version_to_a_follower(replicas: tuple[Replica, Replica]) -> None:

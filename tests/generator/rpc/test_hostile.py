@@ -66,41 +66,18 @@ def spec(**fields: Any) -> pb.PlacementSpec:  # noqa: ANN401 - any field
     return pb.PlacementSpec(**fields)
 
 
-@pytest.mark.parametrize(
-    ("build", "path"),
-    [
-        pytest.param(
-            lambda stubs, spec: (stubs.placement.Place, pb.PlaceRequest(spec=spec)),
-            "spec",
-            id="Place",
-        ),
-        pytest.param(
-            lambda stubs, spec: (
-                stubs.placement.PlaceBatch,
-                iter([pb.PlaceBatchRequest(specs=[spec])]),
-            ),
-            "specs[0]",
-            id="PlaceBatch",
-        ),
-        pytest.param(
-            lambda stubs, spec: (stubs.placement.Candidates, pb.CandidatesRequest(spec=spec)),
-            "spec",
-            id="Candidates",
-        ),
-        pytest.param(
-            lambda stubs, spec: (stubs.topology.WatchFeasible, tb.WatchFeasibleRequest(spec=spec)),
-            "spec",
-            id="WatchFeasible",
-        ),
-    ],
-)
-def test_it_names_the_field_of_a_malformed_gang_in_a_message_of(
-    stubs: Stubs, build: Callable[[Stubs, pb.PlacementSpec], tuple[Any, Any]], path: str
-) -> None:
-    call, message = build(stubs, spec(groups=[pb.Group(name="w", count=-1)]))
-    code, failure = failed(call, message)
-    assert code is grpc.StatusCode.INVALID_ARGUMENT
-    assert failure.field == f"{path}.groups[0].count"
+def test_it_names_the_field_of_a_malformed_gang(stubs: Stubs) -> None:
+    bad = spec(groups=[pb.Group(name="w", count=-1)])
+    calls: list[tuple[Any, Any, str]] = [
+        (stubs.placement.Place, pb.PlaceRequest(spec=bad), "spec"),
+        (stubs.placement.PlaceBatch, iter([pb.PlaceBatchRequest(specs=[bad])]), "specs[0]"),
+        (stubs.placement.Candidates, pb.CandidatesRequest(spec=bad), "spec"),
+        (stubs.topology.WatchFeasible, tb.WatchFeasibleRequest(spec=bad), "spec"),
+    ]
+    for call, message, path in calls:
+        code, failure = failed(call, message)
+        assert code is grpc.StatusCode.INVALID_ARGUMENT
+        assert failure.field == f"{path}.groups[0].count"
 
 
 @pytest.mark.parametrize(
