@@ -93,11 +93,6 @@ def test_it_answers_each_message_before_the_next_is_sent(stubs: Stubs) -> None:
     assert len(set(seen)) == 3
 
 
-def test_it_continues_after_an_infeasible_gang(stubs: Stubs) -> None:
-    found = list(plan(stubs, [gang("x", 10_000), gang("y", 1)]))
-    assert [row.is_feasible for row in found] == [False, True]
-
-
 def test_it_forgets_a_stream_at_its_end(stubs: Stubs) -> None:
     request = gang("x", 4)
     (found,) = plan(stubs, [request], explain=True)
@@ -114,19 +109,6 @@ def test_it_explains_only_on_demand(stubs: Stubs) -> None:
 def test_it_answers_a_message_without_gangs(stubs: Stubs) -> None:
     (answer,) = stubs.placement.PlaceBatch(iter([pb.PlaceBatchRequest()]), timeout=SOON_S)
     assert (len(answer.placements), answer.is_last) == (0, True)
-
-
-def test_it_answers_a_large_message_in_parts() -> None:
-    long = tuple(f"{at:0200}" for at in range(15_000))
-    specs = [encode_request(gang(f"g{number}", 5000)) for number in range(3)]
-    with (
-        serving(PublishedState(snapshot_of(long))) as server,
-        grpc.insecure_channel(server.address) as channel,
-    ):
-        ask = Stubs(channel).placement.PlaceBatch
-        answers = list(ask(iter([pb.PlaceBatchRequest(specs=specs)]), timeout=SOON_S))
-    assert [answer.is_last for answer in answers] == [False, False, True]
-    assert [row.feasible for answer in answers for row in answer.placements] == [True] * 3
 
 
 def test_it_names_the_second_gang_with_the_same_name(stubs: Stubs) -> None:
