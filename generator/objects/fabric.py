@@ -12,7 +12,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints
 
 from generator.objects.outputs import (
     MAX_OUTPUTS,
@@ -20,13 +20,11 @@ from generator.objects.outputs import (
     Output,
     OutputStatus,
     OutputType,
-    check_outputs,
 )
 from generator.objects.plane_config import PlaneModel
-from topology.model.errors import ConfigError, show
+from topology.model.errors import ConfigError
 from topology.model.facts import Severity
 from topology.model.tree import TopologyTree, find_tier_name_problem
-from topology.model.validation import describe_validation
 from topology.model.wire_model import ObjectMetadata, WireModel
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME, FabricStatus
 from topology.reports.neighbor_report import API_VERSION
@@ -169,36 +167,6 @@ class FabricDocument(WireModel):
     status: FabricState = FabricState.model_construct()
 
 
-def parse_fabric_document(document: object) -> FabricDocument:
-    """Return the Fabric of a decoded object, with spec and status.
-
-    Raises:
-        ConfigError: another kind, version or name, or a field that is unknown or wrong; the
-            message names each field.
-    """
-    if not isinstance(document, Mapping):
-        raise ConfigError(f"expected a {FABRIC_KIND} object, got {type(document).__name__}")
-    try:
-        fabric = FabricDocument.model_validate(document)
-    except ValidationError as error:
-        raise ConfigError("; ".join(describe_validation(error))) from error
-    if fabric.metadata.name != FABRIC_NAME:
-        name = show(fabric.metadata.name)
-        raise ConfigError(f"metadata.name: expected {FABRIC_NAME}, got '{name}'")
-    _refuse_duplicates("spec.planes", [plane.name for plane in fabric.spec.planes])
-    try:
-        check_tier_names(fabric.spec.tier_names)
-    except ConfigError as error:
-        raise ConfigError(f"spec.tierNames: {error}") from error
-    _refuse_duplicates("spec.sweepers", fabric.spec.sweepers)
-    _refuse_duplicates("spec.outputs", [output.type for output in fabric.spec.outputs])
-    try:
-        check_outputs(fabric.spec.outputs)
-    except ConfigError as error:
-        raise ConfigError(f"spec.outputs: {error}") from error
-    return fabric
-
-
 def with_label_keys(tree: TopologyTree, fabric: Mapping[str, Any] | None) -> TopologyTree:
     """Return a tree that also knows its tiers by the label keys in the status of a Fabric object.
 
@@ -222,10 +190,3 @@ def check_tier_names(names: Sequence[str]) -> None:
     problem = find_tier_name_problem(names)
     if problem is not None:
         raise ConfigError(problem)
-
-
-def _refuse_duplicates(field: str, names: Sequence[str]) -> None:
-    """Raise if a name is repeated. The API server refuses that by itself; files need the check."""
-    duplicate = next((name for name in names if names.count(name) > 1), None)
-    if duplicate is not None:
-        raise ConfigError(f"{field}: '{show(duplicate)}' is listed twice")

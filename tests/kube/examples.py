@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from generator.kube.resources import FABRICS, RECORDS, REPORTS, RESERVATIONS, Resource
-from generator.objects.fabric import parse_fabric_document
 from generator.objects.reservation import parse_reservation
 from generator.objects.tree_record import (
     EMPTY_TREE,
@@ -15,6 +14,7 @@ from generator.objects.tree_record import (
     parse_tree_record,
     render_tree_record,
 )
+from tests.generator.folders import parse_fabric_document
 from topology.reports.neighbor_report import parse_report
 
 NOW: Final = "2026-11-05T10:00:00Z"

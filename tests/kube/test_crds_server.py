@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from generator.kube.resources import FABRICS, REPORTS, RESERVATIONS, Resource
-from generator.objects.fabric import parse_fabric_document
+from tests.generator.folders import parse_fabric_document
 from tests.kube.examples import MISSING, PARSERS, RESERVATION, Change, made
 from tests.kube.test_crds import every_kind
 from tests.lab.api_server import Answer, ApiServer

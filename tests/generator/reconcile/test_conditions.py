@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from generator.objects.fabric import ChangeBudget, parse_fabric_document
+from generator.objects.fabric import ChangeBudget
 from generator.reconcile.conditions import (
     ConditionChange,
     WriteStatus,
@@ -20,6 +20,7 @@ from generator.reconcile.conditions import (
 from generator.reconcile.decided_tree import TreeStep
 from generator.reconcile.guard import PlanEvidence, PlanVerdict, judge_plan
 from generator.reconcile.plan import plan_changes
+from tests.generator.folders import parse_fabric_document
 from tests.generator.reconcile.cluster import hypernode, tree_of
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from generator.objects.fabric import FabricDocument, parse_fabric_document
+from generator.objects.fabric import FabricDocument
 from generator.reconcile.conditions import parse_write_status
 from generator.reconcile.folder_outputs import FolderPublisher
 from generator.reconcile.settings import WriteSettings
 from generator.server.loop import LoopConfig, ReconcileLoop
-from tests.generator.folders import StoreFolder
+from tests.generator.folders import StoreFolder, parse_fabric_document
 from tests.generator.scenes import Scene
 from topology.model.facts import Medium
 from topology.reports.fabric_status import fabric_head

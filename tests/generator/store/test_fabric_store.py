@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from generator.objects.fabric import parse_fabric_document
 from generator.store.fabric_store import FabricStore
 from generator.store.folder_store import FolderStore
 from generator.store.kinds import HYPERNODES
 from generator.store.object_store import StoreFenced
-from tests.generator.folders import StoreFolder
+from tests.generator.folders import StoreFolder, parse_fabric_document
 from tests.generator.reconcile.cluster import hypernode
 from tests.generator.store.store_rules import HASH, OpenStore, StoreRules
 from topology.model.errors import StoreError

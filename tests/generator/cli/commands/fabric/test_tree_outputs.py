@@ -6,7 +6,7 @@ from typing import Any
 
 from generator.cli.commands.fabric.tree import build_outputs_table
 from generator.cli.output import render_text
-from generator.objects.fabric import parse_fabric_document
+from tests.generator.folders import parse_fabric_document
 from topology.reports.fabric_status import fabric_head
 
 HASH = "0123456789abcdef"

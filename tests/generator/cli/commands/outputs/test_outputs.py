@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.objects.fabric import parse_fabric_document
 from generator.reconcile.folder_outputs import FolderPublisher
 from generator.reconcile.outcome import OutputsOutcome
 from generator.reconcile.outputs import PublishRequest
 from generator.store.folder_lock import FolderLock
-from tests.generator.folders import StoreFolder
+from tests.generator.folders import StoreFolder, parse_fabric_document
 from tests.generator.scenes import PAIRS, Scene, run
 from topology.model.errors import ConfigError
 from topology.reports.fabric_status import fabric_head
