@@ -41,7 +41,6 @@ _SERVED = frozenset(
         "kube/test_history_object",
         "kube/test_reservations",
         "kube/test_tokens",
-        "kube/test_topologies_in_use",
     }
 )
 """Modules about what the API server itself accepts, refuses, owns, records and reviews. The other

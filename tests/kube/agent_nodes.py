@@ -1,7 +1,6 @@
 """Agents as a cluster runs them: a Node, a pod bound to it, its token, and just enough rights."""
 
 import logging
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,7 +13,7 @@ from agent.publish.kube.report_writer import REPORTS_PATH, ReportWriter
 from agent.settings import SweepSettings
 from runtime.retry import Cooldown
 from tests.agent.fakes import Answer, FakeClock, FakeRunner, printed
-from tests.agent.nodes import SWEEP, card, chassis, heard, node_for, plant
+from tests.agent.nodes import card, chassis, heard, node_for, plant
 from tests.lab.api_server import ApiServer
 from topology.reports.neighbor_report import NeighborReport
 from topology.reports.report_objects import parse_stored_report
@@ -85,11 +84,6 @@ class ClusterNode:
         }
         pod = {"metadata": {"name": self.name}, "spec": spec}
         return str(self.api.expect("POST", self._pods, pod)["metadata"]["uid"])
-
-    def remove_pod(self) -> None:
-        """Delete the pod at once, which revokes its token."""
-        gone = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
-        self.api.expect("DELETE", f"{self._pods}/{self.name}", gone)
 
     def token(self) -> str:
         """Return a new token of the pod."""
@@ -181,11 +175,6 @@ class ClusterAgent:
 
     def _cooldown(self) -> Cooldown:
         return Cooldown(self.clock, self._random.uniform, period_s=PERIOD_S)
-
-
-def elected_sweep(every_s: float = 0.0) -> SweepSettings:
-    """Return the sweep settings of these tests."""
-    return replace(SWEEP, interval_s=every_s)
 
 
 def events(records: list[logging.LogRecord], *, least: int = logging.WARNING) -> list[str]:

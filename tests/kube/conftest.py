@@ -12,6 +12,7 @@ from generator.kube.credentials import load_kubeconfig
 from generator.kube.transport import KubeTransport
 from tests.kube.proxy import FaultProxy
 from tests.lab.api_server import ApiServer, find_assets
+from tests.live.kube_cluster import GATES, GROUPS
 from tests.repository import ROOT
 
 CRDS = ROOT / "daemonset" / "crds"
@@ -30,9 +31,10 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 @pytest.fixture(scope="package")
 def spare_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A second server, for `other_api`."""
+    """A second server, for `other_api`; it also has the gangs of Kubernetes."""
     folder = tmp_path_factory.mktemp("other-api")
-    with ApiServer(find_assets("programs"), folder, users=[WRITER]) as server:
+    options = (GATES, f"--runtime-config={GROUPS}=true")
+    with ApiServer(find_assets("programs"), folder, users=[WRITER], options=options) as server:
         prepare(server)
         yield server
 

@@ -1,5 +1,7 @@
 """`toponaut serve --kube` as a real program, and a cluster with made-up agents."""
 
+from __future__ import annotations
+
 import http.client
 import json
 import os
@@ -27,21 +29,26 @@ from generator.kube.resources import (
 )
 from generator.outputs.hypernode.forest import build_hypernode_tree
 from generator.outputs.hypernode.model import HyperNode, parse_manifest
+from generator.outputs.node_labels import DEFAULT_PREFIX
+from generator.reconcile.rendered import KINDS
 from generator.telemetry.metrics import PREFIX
 from tests.generator.folders import StoreFolder
-from tests.generator.scenes import Scene, kube_node
+from tests.generator.scenes import Ran, Scene, kube_node, run
 from tests.kube.conftest import WRITER, with_volcano
 from tests.kube.proxy import FaultProxy
-from tests.lab.api_server import Answer, ApiServer
+from tests.lab.api_server import Answer, ApiServer, find_assets
 from tests.lab.audit import Write
 from tests.lab.wait import wait_until
 from tests.repository import ROOT
+from tests.topology.synthetic.fabrics import swap
 from topology.model.tree import host_partitions
 from topology.reports.neighbor_report import NeighborReport, render_report
 from topology.reports.packed_reports import unpack_report
 from topology.synthetic import derive_truth
 
 DEADLINE_S = 90
+OFTEN = ("--period", "1s")
+LEAF = f"{DEFAULT_PREFIX}/leaf"
 PORT_OPTIONS = ("--metrics-listen", "127.0.0.1:0", "--health-listen", "127.0.0.1:0")
 """Let a replica serve metrics and probes."""
 
@@ -73,16 +80,6 @@ class Cluster:
         """Delete reports."""
         for name in names:
             self.api.expect("DELETE", REPORTS.path(name))
-
-    def lose(self, hosts: Collection[str]) -> None:
-        """Remove hosts: their reports, and their entries in the reports of switches."""
-        self.forget(hosts)
-        for report in self.items(REPORTS):
-            name = report["metadata"]["name"]
-            for port in report["spec"]["ports"]:
-                near = port.get("neighbors", [])
-                port["neighbors"] = [one for one in near if one.get("name") not in hosts]
-            self.api.expect("PUT", REPORTS.path(name), report)
 
     def touch(self, minutes: int) -> None:
         """Renew the times of all reports, with unchanged facts."""
@@ -214,8 +211,91 @@ class Cluster:
         """Return the number of writes so far, including renewals."""
         return len(self.api.writes_by(WRITER))
 
+    def check_rest(self, ports: Ports) -> None:
+        """Check that several rounds after the last change write nothing."""
+
+        def num_rounds() -> float:
+            return sum(ports.metric("reconcile_duration_seconds_count").values())
+
+        done, before = num_rounds(), self.num_writes()
+        self.await_that(lambda: num_rounds() >= done + 3, "three more rounds")
+        assert self.writes(before) == []
+
+    def message(self, kind: str) -> str:
+        """Return the message of a condition."""
+        rows = self.fabric()["status"]["conditions"]
+        return next(str(row["message"]) for row in rows if row["type"] == kind)
+
+    def toponaut(self, command: str, *words: str) -> Ran:
+        """Run a command on this cluster."""
+        return run(command, *words, "--kube", "--kubeconfig", self.api.kubeconfig(WRITER))
+
+    def traded(self, one: str, other: str) -> Scene:
+        """Return the scene with the cables of two hosts exchanged."""
+        found = self.scene.damaged
+        for port in ("eth0", "eth1"):
+            found = swap(found, (one, port), (other, port))
+        return Scene(self.scene.root, found)
+
     def state(self) -> object:
         return self.conditions(), self.fabric().get("status", {}), sorted(self.hypernodes())
+
+
+class OutputCluster(Cluster):
+    """A cluster with the kinds of other schedulers."""
+
+    def __init__(self, api: ApiServer, scene: Scene) -> None:
+        api.install_all(find_assets("consumers"))
+        super().__init__(api, scene)
+
+    def clear(self) -> None:
+        """Remove the leftovers of a test."""
+        super().clear()
+        for kind in {one for kinds in KINDS.values() for one in kinds} - {NODES}:
+            for name in self.named(kind):
+                self.api.request("DELETE", kind.path(name))
+
+    def choose(self, *outputs: Mapping[str, object]) -> None:
+        """Set the outputs of the Fabric."""
+        self.want(outputs=list(outputs))
+
+    def states(self) -> dict[str, str]:
+        """Return the state of each output in the status."""
+        rows = self.fabric().get("status", {}).get("outputs", [])
+        return {str(row["type"]): str(row["state"]) for row in rows}
+
+    def await_states(self, wanted: Mapping[str, str]) -> None:
+        """Wait until the status says that the outputs are in these states."""
+        self.await_that(lambda: self.states() == wanted, f"{wanted}")
+
+    def await_written(self, *outputs: Mapping[str, object]) -> None:
+        """Wait until the status says that just these outputs are written."""
+        self.await_states(
+            {str(row["type"]): "Written" for row in outputs if row["type"] != "hypernode"}
+        )
+
+    def labels(self, key: str = LEAF) -> dict[str, str]:
+        """Return the value of a label by node, without nodes that lack it."""
+        found = {
+            node["metadata"]["name"]: node["metadata"].get("labels", {}).get(key)
+            for node in self.items(NODES)
+        }
+        return {node: value for node, value in found.items() if value is not None}
+
+    def set_labels(self, node: str, labels: Mapping[str, str | None]) -> None:
+        """Set labels as another program does; None removes one."""
+        self.api.merge(f"{NODES.path(node)}?fieldManager=other", {"metadata": {"labels": labels}})
+
+    def named(self, resource: Resource) -> set[str]:
+        """Return the names of our objects of a kind."""
+        return {
+            one["metadata"]["name"]
+            for one in self.items(resource)
+            if any(
+                row["manager"].startswith("toponaut-")
+                for row in one["metadata"].get("managedFields", [])
+            )
+        }
 
 
 class Generator:

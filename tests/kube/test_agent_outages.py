@@ -1,11 +1,9 @@
 """An agent whose API server fails in every way: nothing is lost, and nothing is flooded."""
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from runtime.retry import MAX_PERIODS
 from tests.kube.agent_nodes import (
@@ -14,10 +12,8 @@ from tests.kube.agent_nodes import (
     account_in,
     events,
 )
-from tests.kube.conftest import CRDS
 from tests.kube.proxy import Fault, FaultProxy, status_body
-from tests.lab.api_server import ApiServer, find_assets
-from tests.lab.wait import wait_until
+from tests.lab.api_server import ApiServer
 from topology.model.errors import CommandTimeout
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
@@ -174,58 +170,3 @@ def test_it_uses_a_replaced_token(agent: ClusterAgent, node: ClusterNode) -> Non
     agent.hear(("eth0", "leaf2", "swp1"))
     agent.run()
     assert agent.heard == ["leaf2"]
-
-
-@pytest.mark.long
-def test_it_waits_for_a_new_token_once_its_own_is_revoked(
-    agent: ClusterAgent, node: ClusterNode, proxy: FaultProxy, caplog: pytest.LogCaptureFixture
-) -> None:
-    agent.run()
-    node.remove_pod()
-
-    def is_still_known() -> bool:
-        agent.hear(("eth0", f"leaf{len(proxy.requests)}", "swp1"))
-        agent.run()
-        return not caplog.records
-
-    wait_until(is_still_known, deadline_s=60, what="the server knows the pod is gone")
-    assert " 401 " in vars(caplog.records[0])["error"]
-    before = len(proxy.requests)
-    agent.run(10)
-    assert len(proxy.requests) - before <= 10
-    node.pod_uid = node.start_pod()
-    agent.token_file.write_text(node.token())
-    agent.hear(("eth0", "leaf2", "swp1"))
-    agent.run(MAX_PERIODS + 1)
-    assert agent.heard == ["leaf2"]
-    assert events(caplog.records) == ["publishing failed"]
-
-
-@pytest.fixture(scope="module")
-def bare_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A server without our kinds."""
-    folder = tmp_path_factory.mktemp("bare-api")
-    with ApiServer(find_assets("programs"), folder) as server:
-        yield server
-
-
-@pytest.mark.long
-def test_it_waits_for_its_kind_to_be_installed_and_for_a_server_that_crashed(
-    bare_api: ApiServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    node = ClusterNode(bare_api, account_in(bare_api), "bare")
-    agent = ClusterAgent(node, tmp_path)
-    agent.run(20)
-    assert events(caplog.records) == ["publishing failed"]
-    assert " 404 " in vars(caplog.records[0])["error"]
-    for file in sorted(CRDS.glob("*.yaml")):
-        bare_api.install(yaml.safe_load(file.read_text()))
-    agent.run(MAX_PERIODS + 1)
-    assert agent.heard == ["leaf1"]
-    bare_api.stop()
-    agent.hear(("eth0", "leaf2", "swp1"))
-    agent.run(20)
-    bare_api.restart()
-    agent.run(MAX_PERIODS + 1)
-    assert agent.heard == ["leaf2"]
-    assert len(agent.writes()) < 20 + 4 + MAX_PERIODS, "refused ones count"

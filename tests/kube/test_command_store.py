@@ -21,7 +21,6 @@ from tests.generator.scenes import PAIRS, Scene
 from tests.kube.conftest import connecting
 from tests.kube.followers import JITTER, HastyStop
 from tests.kube.servers import Cluster, serving
-from tests.kube.test_serving import toponaut
 from tests.lab.api_server import ApiServer
 from tests.lab.wait import wait_until
 from topology.model.errors import ConfigError, KubeFenced
@@ -120,18 +119,6 @@ def test_another_store_of_the_command_writes_within_the_same_lease(
         outputs.put(MORE)
 
 
-@pytest.mark.long
-def test_it_waits_for_the_lease_of_a_killed_program(
-    volcano: ApiServer, open_store: Open, namespace: str, notes: list[str]
-) -> None:
-    give_lease(volcano, namespace, "killed")
-    store = open_store()
-    with store.hold_writes(namespace):
-        store.put(LEAF)
-    assert notes == [f"waiting for the Lease {namespace}/{LEASE_NAME} of killed to expire"]
-    assert members(volcano) == 1
-
-
 def test_without_a_namespace_no_server_is_expected(
     volcano: ApiServer, open_store: Open, notes: list[str]
 ) -> None:
@@ -144,12 +131,20 @@ def test_without_a_namespace_no_server_is_expected(
 
 
 @pytest.mark.xdist_group("kube serving")
-def test_apply_writes_nothing_beside_a_server(other_api: ApiServer, tmp_path: Path) -> None:
+def test_a_dry_run_reports_its_plan_and_apply_writes_nothing_beside_it(
+    other_api: ApiServer, tmp_path: Path
+) -> None:
     cluster = Cluster(other_api, Scene.of(tmp_path / "scene", PAIRS))
     try:
         with serving(cluster, tmp_path, "--dry-run") as running:
             running.await_event("leadership gained")
-            ran = toponaut(cluster, "apply", "--namespace", cluster.namespace)
+            cluster.await_that(
+                lambda: cluster.conditions().get("Ready") == "-DryRun", "the dry run is told"
+            )
+            planned = [row for row in running.log if row["event"] == "planned change appeared"]
+            document = cluster.toponaut("plan", "-o", "json").document
+            assert [row["hypernode"] for row in planned] == [row["name"] for row in document]
+            ran = cluster.toponaut("apply", "--namespace", cluster.namespace)
             assert ran.code == ExitCode.USAGE, ran.err
             assert f"{running.name}_" in ran.err
             assert "alone writes" in ran.err

@@ -43,9 +43,7 @@ def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
     made = Cluster(other_api, Scene.of(tmp_path / "scene", PAIRS))
     for number, name in enumerate(made.scene.hosts):
         change = {"metadata": {"labels": dict(label_node(number))}}
-        path = f"{NODES.path(name)}?fieldManager=cloud"
-        content = "application/merge-patch+json"
-        assert made.api.request("PATCH", path, change, content_type=content).status == 200
+        made.api.merge(f"{NODES.path(name)}?fieldManager=cloud", change)
     yield made
     made.clear()
 

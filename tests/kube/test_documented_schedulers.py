@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from generator.kube.resources import HYPERNODES
 from tests.daemonset.readers import Reader, written
 from tests.generator.scenes import PAIRS, Scene
-from tests.kube.conftest import WRITER, prepare
-from tests.kube.servers import Cluster, serving
-from tests.lab.api_server import ApiServer, find_assets
-from tests.live.kube_cluster import GATES, GROUPS
+from tests.kube.servers import OFTEN, OutputCluster, serving
+from tests.lab.api_server import ApiServer
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
 
@@ -20,21 +19,16 @@ PAGE = "schedulers.md"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A server with the kinds of every scheduler, and the gangs of Kubernetes."""
-    options = (GATES, f"--runtime-config={GROUPS}=true")
+def cluster(
+    spare_api: ApiServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OutputCluster]:
+    """A cluster that a replica follows through all tests."""
+    spare_api.revive()
     folder = tmp_path_factory.mktemp("schedulers")
-    with ApiServer(find_assets("programs"), folder, users=[WRITER], options=options) as api:
-        prepare(api)
-        api.install_all(find_assets("consumers"))
-        yield api
-
-
-@pytest.fixture
-def cluster(server: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
-    made = Cluster(server, Scene.of(tmp_path / "scene", PAIRS))
-    yield made
-    made.want(outputs=[])
+    made = OutputCluster(spare_api, Scene.of(folder / "scene", PAIRS))
+    with serving(made, folder, *OFTEN):
+        made.await_tree()
+        yield made
     made.clear()
 
 
@@ -61,24 +55,32 @@ def cluster(server: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
     ],
 )
 def test_its_lines_lead_from_the_tree_to_a_job(
-    cluster: Cluster, tmp_path: Path, section: str, levels: str
+    cluster: OutputCluster, tmp_path: Path, section: str, levels: str
 ) -> None:
     (block,) = written(PAGE, section)
     (job,) = {word for word in shlex.split(block) if word.endswith("job.yaml")}
-    with serving(cluster, tmp_path, "--period", "1s"):
-        cluster.await_tree()
-        reader = Reader(tmp_path, cluster.api)
-        printed = reader.type(block)
-        reader.type(f"kubectl delete --wait=false -f {job}")
+    reader = Reader(tmp_path, cluster.api)
+    printed = reader.type(block)
+    reader.type(f"kubectl delete --wait=false -f {job}")
     assert levels in printed
     assert re.search(r"^feasible: 4 pods within one leaf", printed, re.MULTILINE), printed
     created = re.findall(r"^(\S+) created$", printed, re.MULTILINE)
     assert any(one.endswith("/train") for one in created), printed
 
 
-def test_an_empty_list_takes_every_output_away(cluster: Cluster, tmp_path: Path) -> None:
-    reader = Reader(tmp_path, cluster.api)
-    with serving(cluster, tmp_path, "--period", "1s"):
-        cluster.await_tree()
-        reader.type(written(PAGE, "Remove the outputs")[0])
-        cluster.await_that(lambda: not cluster.hypernodes(), "no HyperNode is left")
+def test_an_empty_list_takes_every_output_away(cluster: OutputCluster, tmp_path: Path) -> None:
+    cluster.choose({"type": "hypernode"})
+    cluster.await_tree()
+    member = {"type": "Node", "selector": {"exactMatch": {"name": "of-another-cluster"}}}
+    theirs = {
+        "apiVersion": HYPERNODES.api_version,
+        "kind": HYPERNODES.kind,
+        "metadata": {"name": "theirs"},
+        "spec": {"tier": 1, "members": [member]},
+    }
+    cluster.api.expect("POST", HYPERNODES.path(), theirs)
+    Reader(tmp_path, cluster.api).type(written(PAGE, "Remove the outputs")[0])
+    cluster.await_that(lambda: [*cluster.hypernodes()] == ["theirs"], "none of ours is left")
+    cluster.api.expect("DELETE", HYPERNODES.path("theirs"))
+    cluster.choose({"type": "hypernode"})
+    cluster.await_tree()

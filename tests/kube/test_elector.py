@@ -108,23 +108,6 @@ def test_it_warns_of_a_missing_right_only_if_it_stays_missing(
     assert said == ["cannot reach lease"] * warnings
 
 
-@pytest.mark.long
-def test_it_leads_again_after_the_server_hung_and_crashed(other_api: ApiServer) -> None:
-    namespace = other_api.namespace()
-    with connecting(other_api) as transport:
-        candidate = Candidate(transport, namespace, "a", terms=QUICK)
-        candidate.expect("gained 0")
-        with standing(candidate):
-            other_api.suspend()
-            candidate.expect("gained 0", "lost")
-            other_api.resume()
-            candidate.expect("gained 0", "lost", "gained 0")
-            other_api.stop(signal.SIGKILL)
-            candidate.expect("gained 0", "lost", "gained 0", "lost")
-            other_api.restart()
-            candidate.expect("gained 0", "lost", "gained 0", "lost", "gained 0")
-
-
 def test_it_yields_to_an_administrator(
     api: ApiServer, transport: KubeTransport, namespace: str
 ) -> None:

@@ -21,13 +21,18 @@ from generator.reconcile.rendered import KINDS
 from tests.generator.scenes import PAIRS, Scene
 from tests.kube.conftest import WRITER, prepare
 from tests.kube.grove_kind import GROVE_KIND
-from tests.kube.servers import DEADLINE_S, PORT_OPTIONS, Ports, serving
-from tests.kube.test_outputs import OFTEN, OutputCluster, check_rest
-from tests.kube.test_serving import toponaut, traded
+from tests.kube.servers import (
+    DEADLINE_S,
+    OFTEN,
+    PORT_OPTIONS,
+    OutputCluster,
+    Ports,
+    serving,
+)
 from tests.lab.api_server import ApiServer, find_assets
 from tests.lab.wait import wait_until
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(400), pytest.mark.xdist_group("every output")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(400), pytest.mark.xdist_group("kube serving")]
 
 Content = Mapping[str, object]
 FLAVOR = {"name": "gpu", "nodeLabels": {"kubernetes.io/os": "linux"}}
@@ -90,23 +95,11 @@ READERS: Mapping[OutputType, Callable[[OutputCluster], Content]] = {
 """What each output has written, by object."""
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    folder = tmp_path_factory.mktemp("every-output")
-    with ApiServer(find_assets("programs"), folder, users=[WRITER]) as found:
-        prepare(found)
-        found.install_all(find_assets("consumers"))
-        found.install(GROVE_KIND)
-        yield found
-
-
 @pytest.fixture
-def cluster(server: ApiServer, tmp_path: Path) -> Iterator[OutputCluster]:
-    made = OutputCluster(server, Scene.of(tmp_path / "scene", PAIRS))
+def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[OutputCluster]:
+    other_api.install(GROVE_KIND)
+    made = OutputCluster(other_api, Scene.of(tmp_path / "scene", PAIRS))
     yield made
-    for kind in {one for kinds in KINDS.values() for one in kinds}:
-        for name in made.named(kind) if kind != NODES else ():
-            server.request("DELETE", kind.path(name))
     made.clear()
 
 
@@ -116,7 +109,7 @@ def contents(cluster: OutputCluster) -> dict[OutputType, Content]:
 
 def states(cluster: OutputCluster) -> dict[str, str]:
     """Return the state of each output as `tree --kube` prints it."""
-    shown = toponaut(cluster, "tree")
+    shown = cluster.toponaut("tree")
     assert shown.code == ExitCode.OK, shown.err
     table = shown.out.partition("\nOUTPUT ")[2].splitlines()[1:]
     return {row.split()[0]: row.split()[1] for row in table}
@@ -127,34 +120,37 @@ def await_states(cluster: OutputCluster, wanted: Mapping[str, str]) -> None:
     cluster.await_that(lambda: states(cluster) == wanted, f"tree --kube prints {wanted}")
 
 
-@pytest.mark.long
 def test_every_output_is_applied_held_approved_and_removed(
     cluster: OutputCluster, tmp_path: Path
 ) -> None:
     everywhere = dict.fromkeys(map(str, OutputType), "Written")
     cluster.choose(*EVERY)
+    check_plan_and_apply(cluster)
+    before = cluster.num_writes()
     with serving(cluster, tmp_path, *OFTEN, *PORT_OPTIONS) as generator:
         cluster.await_written(*EVERY)
         cluster.await_tree()
         applied = contents(cluster)
-        assert [kind for kind, found in applied.items() if not found] == []
+        rewritten = {one.resource for one in cluster.writes(before)} & {HYPERNODES.plural, "nodes"}
+        assert not rewritten, "a server leaves what the command has applied"
         await_states(cluster, everywhere)
-        check_rest(cluster, Ports(generator))
+        cluster.check_rest(Ports(generator))
         check_held_and_approved(cluster, applied)
         await_states(cluster, everywhere)
-        cluster.choose({"type": "hypernode"})
-        cluster.await_that(lambda: not cluster.states(), "nothing is left to remove")
-        left = contents(cluster)
-        assert [kind for kind, found in left.items() if found] == [OutputType.HYPERNODE]
-        await_states(cluster, {"hypernode": "Written"})
         cluster.choose({"type": "labels"})
+        cluster.await_written({"type": "labels"})
         cluster.await_that(lambda: not of_hypernodes(cluster), "HyperNodes are removed")
+        left = contents(cluster)
+        assert [kind for kind, found in left.items() if found] == [OutputType.LABELS]
+        cluster.await_that(
+            lambda: cluster.conditions()["Ready"] == "TreeDecided", "the tree alone is decided"
+        )
         await_states(cluster, {"labels": "Written"})
 
 
 def is_held(cluster: OutputCluster, plan: str) -> bool:
     """Return whether the plan follows from all reports and from the present settings."""
-    return bool(plan) and f"plan {plan} is held" in toponaut(cluster, "plan").err
+    return bool(plan) and f"plan {plan} is held" in cluster.toponaut("plan").err
 
 
 def check_held_and_approved(cluster: OutputCluster, applied: dict[OutputType, Content]) -> None:
@@ -162,7 +158,7 @@ def check_held_and_approved(cluster: OutputCluster, applied: dict[OutputType, Co
     changed = {"outputs": EVERY, "tierNames": ["rack", "row"], "changeBudget": {"nodesPercent": 0}}
     cluster.want(outputs=EVERY, changeBudget={"nodesPercent": 0})
     one, other = cluster.scene.hosts[0], cluster.scene.hosts[-1]
-    cluster.report(traded(cluster, one, other))
+    cluster.report(cluster.traded(one, other))
     cluster.await_that(cluster.held, "the move is held")
     first = cluster.held()
     cluster.want(**changed)
@@ -172,7 +168,7 @@ def check_held_and_approved(cluster: OutputCluster, applied: dict[OutputType, Co
     )
     assert contents(cluster) == applied
     assert set(states(cluster).values()) == {"Held"}
-    approved = toponaut(cluster, "approve", cluster.held())
+    approved = cluster.toponaut("approve", cluster.held())
     assert approved.code == ExitCode.OK, approved.err
 
     def unchanged() -> list[OutputType]:
@@ -183,20 +179,20 @@ def check_held_and_approved(cluster: OutputCluster, applied: dict[OutputType, Co
     cluster.await_written(*EVERY)
 
 
-def test_plan_and_apply_write_every_output_once(cluster: OutputCluster) -> None:
-    cluster.choose(*EVERY)
+def check_plan_and_apply(cluster: OutputCluster) -> None:
+    """Check that `apply` writes every output once, and that `plan` agrees before and after."""
     options = ("--namespace", cluster.namespace)
-    planned = toponaut(cluster, "plan", "--check", *options)
+    planned = cluster.toponaut("plan", "--check", *options)
     assert planned.code == ExitCode.CHECK_FAILED
     assert [kind for kind in OTHERS if f"output {kind} Pending: 0 written" not in planned.err] == []
     assert not any(contents(cluster).values())
-    applied = toponaut(cluster, "apply", *options)
+    applied = cluster.toponaut("apply", *options)
     assert applied.code == ExitCode.OK, applied.err
     found = contents(cluster)
     assert [kind for kind in OutputType if not found[kind]] == []
-    assert toponaut(cluster, "plan", "--check", *options).code == ExitCode.OK
+    assert cluster.toponaut("plan", "--check", *options).code == ExitCode.OK
     before = cluster.num_writes()
-    assert toponaut(cluster, "apply", *options).code == ExitCode.OK
+    assert cluster.toponaut("apply", *options).code == ExitCode.OK
     assert cluster.writes(before) == [], "a second apply writes nothing"
 
 
@@ -223,7 +219,7 @@ def test_kueue_gets_the_older_version_where_only_that_is_served(
             ]
             flavor = server.expect("GET", f"{path}/resourceflavors/gpu")["spec"]
             assert flavor["topologyName"] == "toponaut"
-            check_rest(cluster, Ports(generator))
+            cluster.check_rest(Ports(generator))
             cluster.choose({"type": "labels"})
             cluster.await_written({"type": "labels"})
             assert server.expect("GET", f"{path}/topologies")["items"] == []

@@ -13,9 +13,7 @@ import pytest
 from generator.cli.exit_codes import ExitCode
 from generator.kube.resources import NODES
 from tests.generator.scenes import PAIRS, Scene
-from tests.kube.servers import serving
-from tests.kube.test_outputs import MERGE, OFTEN, OutputCluster
-from tests.kube.test_serving import toponaut
+from tests.kube.servers import OFTEN, OutputCluster, serving
 from tests.lab.api_server import ApiServer
 from topology.model.tree import parse_tree
 
@@ -36,7 +34,7 @@ def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[OutputCluster]:
 @pytest.fixture
 def leaves(cluster: OutputCluster) -> list[tuple[str, ...]]:
     """The nodes of each leaf."""
-    tree = parse_tree(toponaut(cluster, "tree", "-o", "json").document)
+    tree = parse_tree(cluster.toponaut("tree", "-o", "json").document)
     return [domain.nodes for domain in tree.domains if domain.tier == 1]
 
 
@@ -45,11 +43,7 @@ def label(cluster: OutputCluster, leaves: Sequence[Sequence[str]]) -> None:
     for name, nodes in zip("abcdefghijklmnop", leaves, strict=False):
         for node in nodes:
             labels = {TIER_0: f"rack-{name}", TIER_1: "row"}
-            path = f"{NODES.path(node)}?fieldManager=admin"
-            answer = cluster.api.request(
-                "PATCH", path, {"metadata": {"labels": labels}}, content_type=MERGE
-            )
-            assert answer.status == 200, answer.message
+            cluster.set_labels(node, labels)
 
 
 def history(cluster: OutputCluster, version: str) -> list[Mapping[str, Any]]:
@@ -72,10 +66,10 @@ def test_labels_are_taken_over_under_approval_and_keep_their_values(
     wrong = leaves[1][0]  # is cabled to the second leaf, and labelled into the first
     label(cluster, [(*leaves[0], wrong), leaves[1][1:], *leaves[2:]])
     before = cluster.labels(TIER_0)
-    assert toponaut(cluster, "apply", "--namespace", cluster.namespace).code == ExitCode.INTERNAL
+    assert cluster.toponaut("apply", "--namespace", cluster.namespace).code == ExitCode.INTERNAL
     assert cluster.labels(TIER_0) == before, "labels of others stay"
 
-    held = toponaut(cluster, "adopt", "--labels", "topograph", "-o", "json")
+    held = cluster.toponaut("adopt", "--labels", "topograph", "-o", "json")
     assert held.code == ExitCode.CHECK_FAILED, held.err
     assert cluster.labels(TIER_0) == before
     plan = held.document
@@ -86,10 +80,10 @@ def test_labels_are_taken_over_under_approval_and_keep_their_values(
     assert changes == {(wrong, TIER_0)}
 
     version = cluster.api.expect("GET", NODES.path())["metadata"]["resourceVersion"]
-    approved = toponaut(cluster, "approve", plan["hash"])
+    approved = cluster.toponaut("approve", plan["hash"])
     assert approved.code == ExitCode.OK, approved.err
     words = ("adopt", "--labels", "topograph", "--namespace", cluster.namespace)
-    done = toponaut(cluster, *words)
+    done = cluster.toponaut(*words)
     assert done.code == ExitCode.OK, done.err
     after = before | {wrong: before[leaves[1][1]]}
     assert cluster.labels(TIER_0) == after
@@ -100,32 +94,11 @@ def test_labels_are_taken_over_under_approval_and_keep_their_values(
         assert labels[TIER_0] in {before[name], after[name]}
         assert labels[TIER_1] == "row"
 
-    again = toponaut(cluster, *words)
+    again = cluster.toponaut(*words)
     assert (again.code, again.out) == (ExitCode.OK, "there is no label of others to take over\n")
     with serving(cluster, tmp_path, *OFTEN):
         cluster.await_written(OUTPUT)
     assert cluster.labels(TIER_0) == after
-
-
-@pytest.mark.long
-def test_the_label_of_a_node_with_a_gang_waits(
-    cluster: OutputCluster, leaves: list[tuple[str, ...]]
-) -> None:
-    wrong = leaves[1][0]
-    label(cluster, [(*leaves[0], wrong), leaves[1][1:], *leaves[2:]])
-    before = cluster.labels(TIER_0)
-    pods = cluster.run_gang(wrong, leaves[0][0])
-    words = ("adopt", "--labels", "topograph", "--namespace", cluster.namespace)
-    held = toponaut(cluster, *words, "-o", "json").document
-    assert held["waiting"] == [wrong]
-    done = toponaut(cluster, *words, "--approve", held["hash"])
-    assert done.code == ExitCode.OK, done.err
-    assert cluster.labels(TIER_0) == before
-    cluster.end_gang(pods)
-    rest = toponaut(cluster, *words, "-o", "json").document
-    assert {row["node"] for row in rest["labels"]} == {wrong}
-    assert toponaut(cluster, *words, "--approve", rest["hash"]).code == ExitCode.OK
-    assert cluster.labels(TIER_0) == before | {wrong: before[leaves[1][1]]}
 
 
 def test_it_refuses_keys_that_no_output_writes(
@@ -133,6 +106,6 @@ def test_it_refuses_keys_that_no_output_writes(
 ) -> None:
     label(cluster, leaves)
     cluster.choose({"type": "labels"})
-    refused = toponaut(cluster, "adopt", "--labels", f"{TIER_1},{TIER_0}")
+    refused = cluster.toponaut("adopt", "--labels", f"{TIER_1},{TIER_0}")
     assert refused.code == ExitCode.USAGE
     assert f"no output writes {TIER_1}, {TIER_0}" in refused.err

@@ -71,28 +71,6 @@ def test_it_reads_the_cluster_that_kubectl_would(cluster: Cluster) -> None:
     assert f"{len(cluster.scene.hosts)} nodes" in ran.stdout
 
 
-@pytest.mark.long
-def test_it_places_into_free_capacity(cluster: Cluster, tmp_path: Path) -> None:
-    hosts = cluster.scene.hosts
-    whole = request(tmp_path, len(hosts), 8)
-    assert place(cluster, whole)["feasible"]
-    pods = f"/api/v1/namespaces/{cluster.namespace}/pods"
-    cluster.run_gang()  # makes the service account that pods need
-    limits = {"limits": {GPU: "1"}}
-    for at, host in enumerate(hosts[:2]):
-        container = {"name": "c", "image": "i", "resources": limits}
-        spec = {"nodeName": host, "containers": [container]}
-        cluster.api.expect("POST", pods, {"metadata": {"name": f"p{at}"}, "spec": spec})
-    assert not place(cluster, whole)["feasible"]
-    rest = place(cluster, request(tmp_path, len(hosts) - 2, 8))
-    assert rest["feasible"]
-    nodes = {node for nodes in rest["assignment"].values() for node in nodes}
-    assert nodes == set(hosts[2:])
-    done = cluster.api.expect("GET", f"{pods}/p0") | {"status": {"phase": "Succeeded"}}
-    cluster.api.expect("PUT", f"{pods}/p0/status", done)
-    assert place(cluster, request(tmp_path, len(hosts) - 1, 8))["feasible"]
-
-
 def test_it_answers_from_free_capacity(cluster: Cluster, tmp_path: Path) -> None:
     hosts = cluster.scene.hosts
     whole = request(tmp_path, len(hosts), 8)

@@ -1,6 +1,5 @@
 """Reflectors with a real server and a failing network."""
 
-import re
 import signal
 from dataclasses import replace
 from typing import NamedTuple
@@ -51,22 +50,6 @@ def test_it_lists_in_pages_and_follows(
         assert (seen.reflector.num_lists, seen.reflector.num_watches) == (1, 1)
 
 
-def test_it_never_watches_without_a_version(
-    words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
-) -> None:
-    with following(through, quick_settings(namespace)) as seen:
-        seen.expect(*OLD)
-        seen.await_that(lambda: proxy.count(WATCH) > 0, "a watch")
-        proxy.cut()
-        words.put("w0", "new")
-        seen.expect("w0=new", *OLD[1:])
-    watches = [one for one in proxy.requests if re.search(WATCH, one)]
-    versions = [int(re.findall(r"resourceVersion=(\d+)", one)[0]) for one in watches]
-    assert versions == sorted(versions)
-    assert all(versions)
-    assert all("allowWatchBookmarks=true" in one for one in watches)
-
-
 def test_it_continues_after_cuts_without_a_new_list(
     words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
 ) -> None:
@@ -80,35 +63,6 @@ def test_it_continues_after_cuts_without_a_new_list(
             seen.expect(f"w0=turn{turn}", *OLD[1:])
         assert seen.reflector.num_lists == 1
         assert seen.told[-1] == seen.words
-
-
-@pytest.mark.long
-def test_it_reports_missed_deletions_after_its_version_expired(other_api: ApiServer) -> None:
-    namespace = other_api.namespace()
-    words = Words(other_api, namespace)
-    for at in range(5):
-        words.put(f"w{at}", "old")
-    with (
-        FaultProxy(other_api) as proxy,
-        connecting(other_api, proxy.url) as transport,
-        following(transport, quick_settings(namespace)) as seen,
-    ):
-        seen.expect(*OLD)
-        parsed = seen.num_parsed
-        seen.await_that(lambda: proxy.count(WATCH) > 0, "a watch")
-        proxy.fail(r"GET", *[Fault(503)] * 10_000)
-        proxy.cut()
-        words.drop("w1")
-        words.put("w2", "new")
-        words.put("w7", "new")
-        other_api.compact()
-        other_api.stop()
-        other_api.restart()
-        proxy.relent()
-        seen.expect("w0=old", "w2=new", "w3=old", "w4=old", "w7=new")
-        assert seen.reflector.num_lists == 2
-        seen.expect_told(seen.words)
-        assert seen.num_parsed == parsed + 2, "what has its old version is not parsed again"
 
 
 def test_it_survives_a_crash_and_a_hang(other_api: ApiServer) -> None:
@@ -271,32 +225,6 @@ def test_it_loses_nothing_when_a_list_is_interrupted(
         words.drop("w4")
         seen.expect(*OLD[:4])
         seen.expect_told(set(OLD[:4]))
-
-
-@pytest.mark.usefixtures("words")
-def test_it_lists_in_one_request_if_pages_expire(
-    namespace: str, through: KubeTransport, proxy: FaultProxy
-) -> None:
-    proxy.fail("continue=", Fault(410, body=status_body(410, "Expired", "old")))
-    with following(through, paged(namespace, 2)) as seen:
-        seen.expect(*OLD)
-        assert seen.reflector.num_lists == 1
-        assert not re.search(
-            "limit|continue", [it for it in proxy.requests if "watch" not in it][-1]
-        )
-
-
-def test_it_follows_again_before_anything_new_happens(
-    words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
-) -> None:
-    words.put("w0", "new")
-    with following(through, quick_settings(namespace)) as seen:
-        seen.expect("w0=new", *OLD[1:])
-        seen.await_that(lambda: proxy.count(WATCH) > 0, "a watch")
-        proxy.fail(WATCH, Fault(503), Fault(503))
-        proxy.cut()
-        seen.await_that(lambda: proxy.count(WATCH) > 3, "a watch that is granted")
-        seen.await_that(lambda: not seen.reflector.problem, "nothing is wrong")
 
 
 def test_it_continues_from_a_bookmark(

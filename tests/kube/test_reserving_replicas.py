@@ -1,8 +1,6 @@
 """`toponaut serve --kube` reserves: a killed leader, its successor, and other commands."""
 
 from collections.abc import Iterator
-from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -11,25 +9,17 @@ import pytest
 
 from generator.cli.exit_codes import ExitCode
 from generator.kube.resources import RESERVATIONS
-from generator.reservations.records import HeldGroup, RankRun, render_spec, render_status
-from generator.rpc.client import is_transient
 from generator.rpc.status_errors import CallFailure, FailureKind, decode_failure
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
-from runtime.clock import utc_now
-from tests.generator.reservations.worlds import World
-from tests.generator.rpc.replicas import SERVICE_NAMES, Mount
 from tests.generator.scenes import PAIRS, Scene, run
-from tests.kube.accounts import AUDIENCE, create_accounts
 from tests.kube.conftest import WRITER
 from tests.kube.reservers import clear
 from tests.kube.servers import DEADLINE_S, Cluster, Generator, serving
 from tests.lab.api_server import ApiServer
-from tests.lab.certificates import Authority
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
 
-AUTHORITY = Authority("ca")
 GPUS = {"nvidia.com/gpu": 8}
 GROUP = "scheduling.k8s.io/group-name"
 
@@ -50,18 +40,13 @@ def spec(gang: str, count: int) -> pb.PlacementSpec:
 
 
 class Caller:
-    """Calls one replica; with a token over TLS, else without both."""
+    """Calls one replica."""
 
-    def __init__(self, generator: Generator, token: str = "") -> None:
+    def __init__(self, generator: Generator) -> None:
         self._address = generator.address
-        self._metadata = (("authorization", f"Bearer {token}"),) if token else None
 
     def _open(self) -> grpc.Channel:
-        if self._metadata is None:
-            return grpc.insecure_channel(self._address)
-        trust = grpc.ssl_channel_credentials(AUTHORITY.pem)
-        name = (("grpc.ssl_target_name_override", SERVICE_NAMES[0]),)
-        return grpc.secure_channel(self._address, trust, options=name)
+        return grpc.insecure_channel(self._address)
 
     def reserve(self, gang: str, count: int, id_: str = "") -> pb.ReserveResponse:
         asked = pb.ReserveRequest(
@@ -69,22 +54,18 @@ class Caller:
         )
         with self._open() as channel:
             stub = placement_pb2_grpc.PlacementServiceStub(channel)
-            return stub.Reserve(asked, timeout=DEADLINE_S, metadata=self._metadata)
+            return stub.Reserve(asked, timeout=DEADLINE_S)
 
     def confirm(self, id_: str) -> pb.Reservation:
         with self._open() as channel:
             stub = placement_pb2_grpc.PlacementServiceStub(channel)
-            return stub.Confirm(
-                pb.ConfirmRequest(id=id_), timeout=DEADLINE_S, metadata=self._metadata
-            ).reservation
+            return stub.Confirm(pb.ConfirmRequest(id=id_), timeout=DEADLINE_S).reservation
 
     def fits(self, count: int) -> bool:
         with self._open() as channel:
             stub = placement_pb2_grpc.PlacementServiceStub(channel)
             asked = pb.PlaceRequest(spec=spec("ns/other", count))
-            return bool(
-                stub.Place(asked, timeout=DEADLINE_S, metadata=self._metadata).placement.feasible
-            )
+            return bool(stub.Place(asked, timeout=DEADLINE_S).placement.feasible)
 
 
 def refusal(caller: Caller) -> CallFailure:
@@ -157,48 +138,6 @@ def test_it_passes_every_reservation_on_when_a_leader_is_killed(
         assert len(ran.document) == 3
 
 
-@pytest.mark.long
-def test_a_follower_reserves_through_the_leader_with_the_callers_token(
-    cluster: Cluster, tmp_path: Path
-) -> None:
-    accounts = create_accounts(cluster.api, cluster.namespace)
-    secret = Mount(tmp_path / "tls")
-    secret.deliver(AUTHORITY.issue(SERVICE_NAMES[0], *SERVICE_NAMES))
-    # As in the chart: all addresses, a certificate of the Service, and the address of the pod.
-    words = ["--listen", "0.0.0.0:0", "--tls-cert", str(secret.files.cert)]
-    words += ["--tls-key", str(secret.files.key), "--token-audience", AUDIENCE]
-    env = {"POD_IP": "localhost"}
-    with (
-        serving(cluster, tmp_path, *words, env=env) as first,
-        serving(cluster, tmp_path, *words, env=env) as second,
-    ):
-        leader, follower = order(cluster, first, second)
-        caller = Caller(follower, accounts.token("scheduler"))
-        made = caller.reserve("ns/a", 2)
-        assert made.reservation.phase == pb.RESERVATION_PHASE_RESERVED
-        (stored,) = cluster.items(RESERVATIONS)
-        assert stored["spec"]["holder"].endswith(f":{cluster.namespace}:scheduler")
-        assert caller.confirm(made.reservation.id).phase == pb.RESERVATION_PHASE_CONFIRMED
-        stranger = Caller(follower, accounts.token("stranger"))
-        assert refusal(stranger).kind is FailureKind.FORBIDDEN
-        leader.kill()
-        errors: list[grpc.RpcError] = []
-
-        def is_reserved() -> bool:
-            try:
-                caller.reserve("ns/b", 1, made.reservation.id[:-1] + "0")
-            except grpc.RpcError as error:
-                errors.append(error)
-                return False
-            return True
-
-        cluster.await_that(is_reserved, "the successor answers by itself")
-        assert all(map(is_transient, errors))
-        failures = [decode_failure(error) for error in errors]  # type: ignore[arg-type]  # calls
-        assert FailureKind.LEADER_UNREACHABLE in {one.kind for one in failures if one}
-        assert follower.events.count("unreachable leader appeared") == 1
-
-
 def test_it_counts_bound_pods_and_their_reservation_only_once(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -232,43 +171,3 @@ def test_it_counts_bound_pods_and_their_reservation_only_once(
         cluster.await_that(is_used_up, "the pods have used it up")
         assert caller.fits(num - 2)
         assert not caller.fits(num - 1)
-
-
-@pytest.mark.long
-def test_it_treats_a_deleted_object_as_released(cluster: Cluster, tmp_path: Path) -> None:
-    num = len(cluster.scene.hosts)
-    with serving(cluster, tmp_path) as generator:
-        cluster.await_tree()
-        caller = Caller(generator)
-        made = caller.reserve("ns/a", num)
-        assert not caller.fits(1)
-        cluster.api.expect("DELETE", RESERVATIONS.path(made.reservation.id))
-        cluster.await_that(lambda: caller.fits(num), "its nodes are free")
-
-
-def test_it_offers_no_better_place_that_is_reserved(cluster: Cluster) -> None:
-    pods = f"/api/v1/namespaces/{cluster.namespace}/pods"
-    cluster.run_gang()  # makes the service account that pods need
-    far = (cluster.scene.hosts[-1], cluster.scene.hosts[0])
-    limits = {name: str(n) for name, n in GPUS.items()}
-    for at, host in enumerate(far):
-        metadata = {"name": f"llama-{at}", "annotations": {GROUP: "llama"}}
-        box = {"name": "c", "image": "i", "resources": {"limits": limits, "requests": limits}}
-        spec = {"nodeName": host, "containers": [box]}
-        cluster.api.expect("POST", pods, {"metadata": metadata, "spec": spec})
-    words = ("where", f"{cluster.namespace}/llama", "--kube", "-o", "json")
-    kubeconfig = cluster.api.kubeconfig(WRITER)
-    assert run(*words, "--kubeconfig", kubeconfig).document["better"]["tier"] == "leaf"
-    runs = tuple(RankRun(name, 1) for name in cluster.scene.hosts if name not in far)
-    one = World().made(1, gang="ns/other", groups=[{"name": "w", "count": 1}])
-    group = HeldGroup("w", tuple(GPUS.items()), runs)
-    one = replace(one, groups=(group,), expires_at=utc_now() + timedelta(hours=1))
-    document = render_spec(one)
-    cluster.api.expect("POST", RESERVATIONS.path(), document)
-    status = {key: document[key] for key in ("apiVersion", "kind", "metadata")}
-    status["status"] = render_status(one)
-    path = f"{RESERVATIONS.path(one.id)}/status?fieldManager=person"
-    cluster.api.apply(path, status)
-    ran = run(*words, "--kubeconfig", kubeconfig)
-    assert ran.code == ExitCode.OK, ran.err
-    assert ran.document["better"] is None

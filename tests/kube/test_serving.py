@@ -1,79 +1,67 @@
-"""`toponaut serve --kube` on a real server: HyperNodes as cabled, quiet at rest, guarded."""
+"""`toponaut serve --kube` on a real server: as cabled, quiet at rest, guarded, whatever fails.
+
+One replica follows one cluster through all tests: all is well when a test begins and ends.
+"""
 
 import json
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.kube.resources import FABRICS, HYPERNODES, NODES, RECORDS
+from generator.kube.resources import FABRICS, HYPERNODES, RECORDS, REPORTS
+from generator.kube.transport import KubeRequest
 from generator.objects.write_policy import APPROVED_PLAN_ANNOTATION
-from tests.generator.scenes import PAIRS, Ran, Scene, run
-from tests.kube.conftest import WRITER
-from tests.kube.servers import Cluster, Generator, serving
+from tests.kube.conftest import connecting
+from tests.kube.days import BUDGET, Day, create_all, day_of
+from tests.kube.proxy import Fault, status_body
 from tests.lab.api_server import ApiServer
-from tests.topology.synthetic.fabrics import swap
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
 
 STATUS = "fabrics/status"
 REPAIR_S = 3.0
 """Promised in docs/operations.md."""
+NO_CHANGES = BUDGET | {"nodesPercent": 0, "domainsPercent": 0}
+WRITES = "^(POST|PUT|PATCH|DELETE) .*hypernodes"
+KINDS = ("neighborreports", "nodes", "hypernodes", "fabrics", "pods")
+NUM_REPORTS = 5000
+CROWD = "crowd"
+
+
+@pytest.fixture(scope="module")
+def whole_day(spare_api: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Day]:
+    spare_api.revive()
+    with day_of(spare_api, tmp_path_factory.mktemp("day")) as found:
+        yield found
 
 
 @pytest.fixture
-def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
-    made = Cluster(other_api, Scene.of(tmp_path / "scene", PAIRS))
-    yield made
-    made.clear()
+def day(whole_day: Day) -> Iterator[Day]:
+    yield whole_day
+    whole_day.proxy.relent()
+    whole_day.cluster.api.resume()
+    whole_day.cluster.want(changeBudget=BUDGET)
+    whole_day.await_tree()
+    assert whole_day.generator.program.poll() is None, "it lives"
 
 
-@pytest.fixture
-def generator(cluster: Cluster, tmp_path: Path) -> Iterator[Generator]:
-    """One replica, once its HyperNodes exist."""
-    with serving(cluster, tmp_path) as running:
-        cluster.await_tree()
-        yield running
-
-
-def find(generator: Generator, kind: str) -> list[dict[str, Any]]:
-    """Return the findings of a kind that a replica lists."""
-    asked = generator.log_file.with_name("findings.yaml")
-    asked.write_text(f"{{kinds: [{kind}]}}")
-    ran = run("rpc", "ListFindings", "--server", generator.address, "-f", asked)
-    assert ran.code == ExitCode.OK, ran.err
-    rows: list[dict[str, Any]] = ran.document.get("findings", [])
-    return rows
-
-
-def toponaut(cluster: Cluster, command: str, *words: str) -> Ran:
-    return run(command, *words, "--kube", "--kubeconfig", cluster.api.kubeconfig(WRITER))
-
-
-def traded(cluster: Cluster, one: str, other: str) -> Scene:
-    """Return the scene with the cables of two hosts exchanged."""
-    found = cluster.scene.damaged
-    for port in ("eth0", "eth1"):
-        found = swap(found, (one, port), (other, port))
-    return Scene(cluster.scene.root, found)
-
-
-@pytest.mark.usefixtures("generator")
-def test_it_writes_what_is_cabled_and_nothing_at_rest(cluster: Cluster) -> None:
+def test_it_writes_what_is_cabled_and_nothing_at_rest(day: Day) -> None:
+    cluster = day.cluster
     status = cluster.fabric()["status"]
-    assert [(one["tier"], one["nodes"]) for one in status["tiers"]] == [(1, 16), (2, 16)]
-    assert (status["generation"], status["unplaced"]) == (1, 0)
+    assert {one["nodes"] for one in status["tiers"]} == {len(day.scene.hosts)}
+    assert status["unplaced"] == 0
     assert cluster.conditions()["ChangeBlocked"] == "-WithinBudget"
-    before, versions = cluster.num_writes(), cluster.versions()
     cluster.touch(1)
-    moved = traded(cluster, cluster.scene.hosts[0], cluster.scene.hosts[-1])
-    cluster.report(moved)
-    cluster.await_tree(moved)
-    # Reports come one after another, and a round may begin between two of them.
-    cluster.await_that(lambda: cluster.fabric()["status"]["generation"] > 1, "a new generation")
+    cluster.check_rest(day.ports)
+    before, versions = cluster.num_writes(), cluster.versions()
+    day.move()
+    day.await_tree()
+    cluster.await_that(
+        lambda: cluster.fabric()["status"]["generation"] > status["generation"], "a new generation"
+    )
     written = [one for one in cluster.writes(before) if one.resource != "events"]
     changed = {name for name, version in cluster.versions().items() if version != versions[name]}
     assert len(changed) == 2
@@ -82,206 +70,97 @@ def test_it_writes_what_is_cabled_and_nothing_at_rest(cluster: Cluster) -> None:
     assert {one.name for one in written if one.resource not in others} == changed
 
 
-def test_it_finds_a_node_of_the_cluster_that_is_no_host(
-    cluster: Cluster, generator: Generator
-) -> None:
-    host, kind = cluster.scene.hosts[0], "unmatched-nodes"
-    assert find(generator, kind) == []
-    cluster.forget({host})
-    cluster.api.expect("DELETE", NODES.path(host))
-    cluster.add_node("renamed-by-hand")
-    cluster.await_that(lambda: find(generator, kind), "the finding")
-    (row,) = find(generator, kind)
-    assert row["severity"] == "SEVERITY_WARNING"
-    assert "1 listed node has no host: renamed-by-hand" in row["message"]
-    assert f"1 host has no listed node: {host}" in row["message"]
-    shown = [one["kind"] for one in cluster.fabric()["status"]["findings"]]
-    assert kind in shown
-    cluster.api.expect("DELETE", NODES.path("renamed-by-hand"))
-    cluster.add_node(host)
-    cluster.await_that(lambda: not find(generator, kind), "the finding is gone")
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("generator")
-def test_it_restores_its_hypernodes_after_foreign_changes(cluster: Cluster) -> None:
-    leaf, other, *_ = (one for one in cluster.hypernodes().values() if one.tier == 1)
-    path = HYPERNODES.path(leaf.name)
-    edited = cluster.api.expect("GET", path)
-    edited["spec"]["members"] = edited["spec"]["members"][1:]
-    cluster.api.expect("PUT", path, edited)
-    cluster.api.expect("DELETE", HYPERNODES.path(other.name))
-    orphan = edited | {"metadata": {"name": "orphan", "labels": edited["metadata"]["labels"]}}
-    orphan["spec"] = edited["spec"] | {"members": edited["spec"]["members"][:1]}
-    cluster.api.expect("POST", HYPERNODES.path(), orphan)
-    cluster.await_that(lambda: cluster.hypernodes().get("orphan") is None, "the orphan is gone")
-    cluster.await_tree()
-
-
-def edit(cluster: Cluster, name: str, members: list[object]) -> float:
-    """Replace the members of a HyperNode as a person does; return the time of it."""
-    path = HYPERNODES.path(name)
-    edited = cluster.api.expect("GET", path)
-    edited["spec"]["members"] = members
-    cluster.api.expect("PUT", path, edited)
-    return time.monotonic()
-
-
-@pytest.mark.usefixtures("generator")
-def test_it_undoes_wrong_edits_within_moments_whatever_the_budget(cluster: Cluster) -> None:
-    cluster.want(changeBudget={"nodesPercent": 0, "domainsPercent": 0})
+def test_it_undoes_wrong_edits_within_moments_whatever_the_budget(day: Day) -> None:
+    cluster = day.cluster
+    cluster.want(changeBudget=NO_CHANGES)
     before = cluster.hypernodes()
-    leaf, other, *_ = (one for one in before.values() if one.tier == 1)
-    spine = next(one for one in before.values() if one.tier == 2)
-    members = {
-        name: cluster.api.expect("GET", HYPERNODES.path(name))["spec"]["members"]
-        for name in (leaf.name, other.name, spine.name)
+    leaf, other = (day.home(host) for host in day.next_pair())
+    spine = next(one.name for one in before.values() if leaf in one.children)
+    objects = {
+        name: cluster.api.expect("GET", HYPERNODES.path(name)) for name in (leaf, other, spine)
     }
+    members = {name: found["spec"]["members"] for name, found in objects.items()}
     edits: dict[str, tuple[str, list[object]]] = {
-        "the nodes of another leaf": (leaf.name, members[other.name]),
-        "a node in a second leaf": (leaf.name, members[leaf.name] + members[other.name][:1]),
-        "a spine with one child": (spine.name, members[spine.name][:1]),
+        "the nodes of another leaf": (leaf, members[other]),
+        "a node in a second leaf": (leaf, members[leaf] + members[other][:1]),
+        "a spine with one child": (spine, members[spine][:1]),
     }
     took_s = {}
     for what, (name, wrong) in edits.items():
-        started_s = edit(cluster, name, wrong)
+        edited = cluster.api.expect("GET", HYPERNODES.path(name))
+        edited["spec"]["members"] = wrong
+        cluster.api.expect("PUT", HYPERNODES.path(name), edited)
+        started_s = time.monotonic()
         cluster.await_that(lambda: cluster.hypernodes() == before, what)
         took_s[what] = time.monotonic() - started_s
     assert max(took_s.values()) < REPAIR_S, took_s
+    labels = objects[leaf]["metadata"]["labels"]
+    orphan = objects[leaf] | {"metadata": {"name": "orphan", "labels": labels}}
+    cluster.api.expect("POST", HYPERNODES.path(), orphan)
+    cluster.api.expect("DELETE", HYPERNODES.path(other))
+    cluster.await_that(lambda: cluster.hypernodes() == before, "an orphan and a lost leaf")
 
 
-@pytest.mark.usefixtures("generator")
-def test_it_never_writes_a_hypernode_that_lost_our_label(cluster: Cluster) -> None:
-    leaf = next(one for one in cluster.hypernodes().values() if one.tier == 1)
-    path = HYPERNODES.path(leaf.name)
-    edited = cluster.api.expect("GET", path)
+def test_it_never_writes_foreign_hypernodes_and_names_them(day: Day) -> None:
+    """One that lost our label, and so contains our nodes, and one that lists a leaf of ours."""
+    cluster, api = day.cluster, day.cluster.api
+    listed, lost = [one for one in cluster.hypernodes().values() if one.tier == 1][-2:]
+    edited = api.expect("GET", HYPERNODES.path(lost.name))
     edited["metadata"]["labels"] = {}
-    version = cluster.api.expect("PUT", path, edited)["metadata"]["resourceVersion"]
-    cluster.await_that(
-        lambda: cluster.conditions()["Ready"] == "-ForeignHyperNodes", "the object is named"
-    )
-    moved = traded(cluster, cluster.scene.hosts[-1], cluster.scene.hosts[0])
-    cluster.report(moved)
-    cluster.await_that(lambda: cluster.fabric()["status"]["generation"] > 1, "a new generation")
-    (ready,) = (one for one in cluster.fabric()["status"]["conditions"] if one["type"] == "Ready")
-    assert f"the foreign HyperNode {leaf.name} has the same name" in ready["message"]
-    assert cluster.api.expect("GET", path)["metadata"]["resourceVersion"] == version
-    planned = toponaut(cluster, "plan")
-    assert f"the foreign HyperNode {leaf.name} has the same name" in planned.err
-    cluster.api.expect("DELETE", path)
-    cluster.await_tree(moved)
-
-
-@pytest.mark.usefixtures("generator")
-def test_it_reports_a_foreign_parent_of_a_leaf(cluster: Cluster) -> None:
-    cluster.want(changeBudget={"nodesPercent": 0, "domainsPercent": 0})
-    leaf = next(one for one in cluster.hypernodes().values() if one.tier == 1)
-    theirs = {
+    edited["spec"]["members"] = edited["spec"]["members"][:1]
+    member = {"type": "HyperNode", "selector": {"exactMatch": {"name": listed.name}}}
+    parent = {
         "apiVersion": HYPERNODES.api_version,
         "kind": HYPERNODES.kind,
-        "metadata": {"name": "theirs"},
-        "spec": {
-            "tier": 2,
-            "members": [{"type": "HyperNode", "selector": {"exactMatch": {"name": leaf.name}}}],
-        },
+        "metadata": {"name": "parent"},
+        "spec": {"tier": 2, "members": [member]},
     }
-    cluster.api.expect("POST", HYPERNODES.path(), theirs)
-    cluster.await_that(
-        lambda: cluster.conditions()["Ready"] == "-ForeignHyperNodes", "the parent is named"
+    foreign = {
+        lost.name: api.expect("PUT", HYPERNODES.path(lost.name), edited),
+        "parent": api.expect("POST", HYPERNODES.path(), parent),
+    }
+    said = (
+        f"the foreign HyperNode {lost.name} has the same name",
+        f"the foreign HyperNode {lost.name} also contains {lost.nodes[0]}",
+        f"HyperNode {listed.name} is left out: the foreign HyperNode parent",
     )
-    (ready,) = (one for one in cluster.fabric()["status"]["conditions"] if one["type"] == "Ready")
-    assert f"HyperNode {leaf.name} is left out: the foreign HyperNode theirs" in ready["message"]
-    parents = [one.name for one in cluster.hypernodes().values() if leaf.name in one.children]
-    assert parents == ["theirs"]
+    cluster.await_that(
+        lambda: (
+            cluster.conditions()["Ready"] == "-ForeignHyperNodes"
+            and all(text in cluster.message("Ready") for text in said)
+        ),
+        "they are named",
+    )
+    parents = [one.name for one in cluster.hypernodes().values() if listed.name in one.children]
+    assert parents == ["parent"]
+    planned = cluster.toponaut("plan")
+    assert all(text in planned.err for text in said)
     events = "/apis/events.k8s.io/v1/namespaces/default/events"
     cluster.await_that(
         lambda: [
             one
-            for one in cluster.api.expect("GET", events)["items"]
-            if one["reason"] == "ForeignHyperNodes" and "theirs" in one["note"]
+            for one in api.expect("GET", events)["items"]
+            if one["reason"] == "ForeignHyperNodes" and "parent" in one["note"]
         ],
         "an Event names the parent",
     )
-    cluster.api.expect("DELETE", HYPERNODES.path("theirs"))
-    cluster.await_tree()
+    for name, found in foreign.items():
+        assert api.expect("GET", HYPERNODES.path(name)) == found
+        api.expect("DELETE", HYPERNODES.path(name))
+    day.await_tree()
 
 
-@pytest.mark.usefixtures("generator")
-def test_it_removes_its_hypernodes_when_nobody_wants_them(cluster: Cluster) -> None:
-    cluster.want(outputs=[])
-    cluster.await_that(lambda: not cluster.hypernodes(), "no HyperNode is left")
-    cluster.await_that(lambda: cluster.conditions()["Ready"] == "-NotWanted", "the reason is told")
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("generator")
-def test_it_removes_only_its_hypernodes_and_writes_them_again(cluster: Cluster) -> None:
-    """Outputs that were listed before can be applied away, and no budget counts either way."""
-    budget = {"nodesPercent": 0, "domainsPercent": 0}
-    ours = cluster.hypernodes()
-    member = {"type": "Node", "selector": {"exactMatch": {"name": cluster.scene.hosts[0]}}}
-    theirs = {
-        "apiVersion": HYPERNODES.api_version,
-        "kind": HYPERNODES.kind,
-        "metadata": {"name": "theirs"},
-        "spec": {"tier": 1, "members": [member]},
-    }
-    version = cluster.api.expect("POST", HYPERNODES.path(), theirs)["metadata"]["resourceVersion"]
-    for _ in range(2):
-        cluster.want(outputs=[{"type": "hypernode"}], changeBudget=budget)
-        cluster.await_that(
-            lambda: {**cluster.hypernodes(), "theirs": None} == {**ours, "theirs": None},
-            "ours as before",
-        )
-        cluster.want(outputs=[], changeBudget=budget)
-        cluster.await_that(lambda: set(cluster.versions()) == {"theirs"}, "only theirs is left")
-    assert cluster.versions() == {"theirs": version}
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("generator")
-def test_it_keeps_foreign_hypernodes_and_reports_them(cluster: Cluster) -> None:
-    theirs = {
-        "apiVersion": HYPERNODES.api_version,
-        "kind": HYPERNODES.kind,
-        "metadata": {"name": "theirs"},
-        "spec": {
-            "tier": 1,
-            "members": [
-                {"type": "Node", "selector": {"exactMatch": {"name": cluster.scene.hosts[0]}}}
-            ],
-        },
-    }
-    made = cluster.api.expect("POST", HYPERNODES.path(), theirs)
-    cluster.await_that(
-        lambda: cluster.conditions()["Ready"] == "-ForeignHyperNodes", "the overlap is told"
-    )
-    (ready,) = (one for one in cluster.fabric()["status"]["conditions"] if one["type"] == "Ready")
-    assert f"foreign HyperNode theirs also contains {cluster.scene.hosts[0]}" in ready["message"]
-    assert cluster.api.expect("GET", HYPERNODES.path("theirs")) == made
-    cluster.api.expect("DELETE", HYPERNODES.path("theirs"))
-    cluster.await_tree()
-
-
-def test_it_reports_that_there_is_nothing_to_approve(cluster: Cluster) -> None:
-    ran = toponaut(cluster, "approve", "0" * 16)
-    assert ran.code == ExitCode.INTERNAL
-    assert "nothing to approve: there is no Fabric default in the cluster" in ran.err
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("generator")
-def test_it_holds_a_large_change_until_a_person_approves_it(cluster: Cluster) -> None:
+def test_it_holds_a_change_until_a_person_approves_it(day: Day) -> None:
+    cluster = day.cluster
+    cluster.want(changeBudget=NO_CHANGES)
     before = cluster.versions()
-    lost = cluster.scene.hosts[::2]
-    cluster.lose(lost)
+    day.move()
     cluster.await_that(cluster.held, "the plan is held")
     assert cluster.conditions()["ChangeBlocked"] == "TooManyNodes"
-    assert cluster.versions() == before
-    held = toponaut(cluster, "apply", "-o", "json")
+    held = cluster.toponaut("apply", "-o", "json")
     assert (held.code, held.document) == (ExitCode.CHECK_FAILED, [])
     assert f"plan {cluster.held()} is held" in held.err
-    refused = toponaut(cluster, "approve", "0" * 16)
+    refused = cluster.toponaut("approve", "0" * 16)
     assert refused.code == ExitCode.USAGE
     assert cluster.held() in refused.err
     wrong = {"metadata": {"annotations": {APPROVED_PLAN_ANNOTATION: "0" * 16}}}
@@ -291,66 +170,110 @@ def test_it_holds_a_large_change_until_a_person_approves_it(cluster: Cluster) ->
         "the approval of a plan that is not held is removed",
     )
     assert cluster.versions() == before
-    assert toponaut(cluster, "approve", cluster.held()).code == ExitCode.OK
-    cluster.await_tree(but_for=lost)
+    assert cluster.toponaut("approve", cluster.held()).code == ExitCode.OK
+    day.await_tree()
     cluster.await_that(lambda: not cluster.held(), "nothing is held")
     cluster.await_that(
         lambda: not cluster.fabric()["metadata"].get("annotations"), "the approval is used up"
     )
 
 
-@pytest.mark.long
-@pytest.mark.usefixtures("generator")
-def test_it_writes_nothing_while_it_is_paused(cluster: Cluster) -> None:
+def test_it_splits_no_domain_under_a_running_gang(day: Day) -> None:
+    cluster = day.cluster
+    pair = day.next_pair()
+    home = day.home(pair[0])
+    pods = cluster.run_gang(*cluster.hypernodes()[home].nodes[:2])
     before = cluster.versions()
-    cluster.want(paused=True)
-    moved = traded(cluster, cluster.scene.hosts[0], cluster.scene.hosts[-1])
-    cluster.report(moved)
-    cluster.await_that(lambda: cluster.conditions()["Ready"] == "-Paused", "the pause is told")
-    assert cluster.versions() == before
-    assert toponaut(cluster, "apply").code == ExitCode.CHECK_FAILED
-    cluster.want(paused=False, tierNames=["rack", "row"])
-    cluster.await_tree(moved)
-    cluster.await_that(
-        lambda: {one.tier_name for one in cluster.hypernodes().values()} == {"rack", "row"},
-        "tiers have the names that are wanted",
-    )
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("generator")
-def test_it_splits_no_domain_under_a_running_gang(cluster: Cluster) -> None:
-    leaf = next(one for one in cluster.hypernodes().values() if one.tier == 1)
-    stranger = next(host for host in cluster.scene.hosts if host not in leaf.nodes)
-    pods = cluster.run_gang(*leaf.nodes[:2])
-    before = cluster.versions()
-    moved = traded(cluster, leaf.nodes[0], stranger)
-    cluster.report(moved)
+    day.move(pair)
     cluster.await_that(cluster.held, "the plan is held")
     assert cluster.conditions()["ChangeBlocked"] == "RunningGang"
     assert cluster.versions() == before
-    assert f"{cluster.namespace}/llm" in toponaut(cluster, "plan").err
+    assert f"{cluster.namespace}/llm" in cluster.toponaut("plan").err
     cluster.end_gang(pods)
-    cluster.await_tree(moved)
+    day.await_tree()
 
 
-def test_it_writes_nothing_in_a_dry_run_and_reports_the_plan(
-    cluster: Cluster, tmp_path: Path
-) -> None:
-    with serving(cluster, tmp_path, "--dry-run") as running:
-        cluster.await_that(
-            lambda: cluster.conditions().get("Ready") == "-DryRun", "the dry run is told"
-        )
-        assert cluster.hypernodes() == {}
-        planned = [row for row in running.log if row["event"] == "planned change appeared"]
-    document = json.loads(toponaut(cluster, "plan", "-o", "json").out)
-    assert [row["hypernode"] for row in planned] == [row["name"] for row in document]
+def test_it_deletes_nothing_when_all_agents_vanish(day: Day) -> None:
+    before = day.cluster.versions()
+    day.cluster.api.expect("DELETE", REPORTS.path())
+    day.await_that(lambda: day.cluster.conditions().get("Ready") == "-NoData", "it is told")
+    assert day.cluster.versions() == before
+    day.cluster.report(day.scene)
+    day.await_tree()
+    assert day.cluster.versions() == before, "what came back is what stood"
 
 
-def test_it_applies_a_plan_without_a_server(cluster: Cluster) -> None:
-    cluster.want(tierNames=["rack", "row"])
-    done = toponaut(cluster, "apply", "-o", "json")
-    assert done.code == ExitCode.OK
-    assert {row["op"] for row in done.document} == {"create"}
-    assert {one.tier_name for one in cluster.hypernodes().values()} == {"rack", "row"}
-    assert toponaut(cluster, "apply", "-o", "json").document == []
+def test_it_limits_false_claims_to_the_claimant(day: Day) -> None:
+    victim, claimant = day.scene.hosts[20], day.scene.hosts[40]
+    path = REPORTS.path(claimant)
+    stolen, honest = (
+        day.cluster.api.expect("GET", REPORTS.path(name)) for name in (victim, claimant)
+    )
+    before = day.cluster.versions()
+    ids = [one for one in stolen["spec"]["device"]["ids"] if one["type"] == "mac"]
+    assert ids
+    device = honest["spec"]["device"] | {"ids": [*honest["spec"]["device"]["ids"], *ids]}
+    day.cluster.api.expect("PUT", path, honest | {"spec": honest["spec"] | {"device": device}})
+    day.await_that(lambda: ("duplicate-id", claimant) in day.findings(), "the claim is told")
+    assert ("duplicate-id", victim) not in day.findings()
+    day.await_tree()
+    assert day.cluster.versions() == before, "everybody keeps their place"
+    now = day.cluster.api.expect("GET", path)
+    day.cluster.api.expect("PUT", path, now | {"spec": honest["spec"]})
+    day.await_that(lambda: ("duplicate-id", claimant) not in day.findings(), "it is gone")
+
+
+def test_it_lists_again_after_its_watches_expired(day: Day) -> None:
+    gone = {"type": "ERROR", "object": json.loads(status_body(410, "Expired", "too old"))}
+    for kind in KINDS:
+        day.proxy.fail(f"{kind}.*watch=1", Fault(lines=(json.dumps(gone).encode() + b"\n",)))
+    since = day.num_lines
+    day.proxy.cut()
+    day.move()
+    day.await_tree()
+    for kind in KINDS:
+        day.await_line("watch expired, listing again", kind, since)
+
+
+def test_it_repeats_a_write_whose_answer_was_lost(day: Day) -> None:
+    day.proxy.fail(WRITES, *[Fault(is_lost=True)] * 2)
+    day.move()
+    day.await_tree()
+
+
+@pytest.mark.long
+def test_it_loses_leadership_while_the_server_hangs_and_regains_it(day: Day) -> None:
+    since = day.num_lines
+    day.cluster.api.suspend()
+    day.await_line("leadership lost", "", since)
+    day.cluster.api.resume()
+    day.move()
+    day.await_tree()
+
+
+@pytest.mark.long
+def test_it_handles_5000_reports_at_once(day: Day) -> None:
+    def num_fresh() -> float:
+        return float(day.ports.metric("reports")[("fresh",)])
+
+    before = day.cluster.versions()
+    reports = (crowd_report(f"{CROWD}-{at:04}") for at in range(NUM_REPORTS))
+    with connecting(day.cluster.api) as other:
+        create_all(other, REPORTS.path(), reports)
+        day.await_that(lambda: num_fresh() >= NUM_REPORTS, "all are read")
+        day.await_tree()
+        assert day.cluster.versions() == before
+        crowd = KubeRequest("DELETE", REPORTS.path(), (("labelSelector", CROWD),))
+        other.ask(crowd, timeout_s=120)
+    day.await_that(lambda: num_fresh() < NUM_REPORTS, "all are gone")
+
+
+def crowd_report(name: str) -> dict[str, Any]:
+    device = {"kind": "host", "name": name, "ids": [{"type": "node-name", "value": name}]}
+    ports = [{"name": "eth0", "medium": "ethernet", "state": "up"}]
+    return {
+        "apiVersion": REPORTS.api_version,
+        "kind": REPORTS.kind,
+        "metadata": {"name": name, "labels": {CROWD: "true"}},
+        "spec": {"device": device, "ports": ports},
+    }

@@ -1,9 +1,7 @@
 """Replicas and a server that come and go: one replica writes, all answer, nothing is lost."""
 
-import signal
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ from generator.kube.resources import HYPERNODES
 from generator.rpc.client import PlacementClient
 from tests.generator.rpc.clusters import request_for
 from tests.generator.scenes import PAIRS, Scene
-from tests.kube.conftest import connecting, with_volcano
+from tests.kube.conftest import connecting
 from tests.kube.observers import Observer
 from tests.kube.proxy import Fault, FaultProxy
 from tests.kube.servers import DEADLINE_S, Cluster, Generator, serving
@@ -92,50 +90,3 @@ def test_a_successor_finishes_the_plan_of_a_killed_leader(
             assert observer.num_events > begun + 3, "most was left to the successor"
         assert observer.dangling == []
     cluster.clear()
-
-
-@pytest.mark.long
-def test_it_stops_between_two_writes_on_a_stop_signal(cluster: Cluster, tmp_path: Path) -> None:
-    with FaultProxy(cluster.api) as proxy, serving(cluster, tmp_path, proxy=proxy) as running:
-        proxy.plague("^PATCH .*/hypernodes/", Fault(delay_s=1.0))
-        cluster.await_that(cluster.hypernodes, "the plan has begun")
-        assert running.stop() == ExitCode.OK
-        assert running.events[-1] == "generator stopped"
-        assert "writing hypernodes stopped" in running.events
-    assert cluster.holder() == ""
-    assert len(cluster.hypernodes()) < 5
-    with serving(cluster, tmp_path):
-        cluster.await_tree()
-
-
-@pytest.mark.long
-def test_it_continues_after_an_outage_of_the_server(cluster: Cluster, tmp_path: Path) -> None:
-    with serving(cluster, tmp_path) as running:
-        cluster.await_tree()
-        before = cluster.versions()
-        cluster.api.stop(signal.SIGKILL)
-        running.await_event("leadership lost")
-        assert can_place(running)
-        cluster.api.restart()
-        assert cluster.versions() == before
-        cluster.api.expect("DELETE", HYPERNODES.path(min(before)))
-        cluster.await_tree()
-
-
-@pytest.mark.long
-def test_it_waits_for_a_kind_that_is_not_installed_yet(cluster: Cluster, tmp_path: Path) -> None:
-    crd = f"{CRDS}/hypernodes.topology.volcano.sh"
-    cluster.api.expect("DELETE", crd)
-    cluster.await_that(lambda: cluster.api.request("GET", crd).status == 404, "the kind is gone")
-    try:
-        with serving(cluster, tmp_path) as running:
-            running.await_event("cannot follow objects")
-            with_volcano(cluster.api)
-            cluster.await_tree()
-            rows = [row for row in running.log if row["event"] == "cannot follow objects"]
-            errors = [row["error"] for row in rows]
-            assert "the cluster has no HyperNode, its CRD is not installed" in errors[0]
-            # A server that installs the kind may refuse requests for other reasons as well.
-            assert all(before != after for before, after in pairwise(errors))
-    finally:
-        with_volcano(cluster.api)

@@ -41,20 +41,3 @@ def test_it_writes_the_report_of_a_switch_once_while_nothing_changes(
             again = cluster.api.expect("GET", path)
     assert first["spec"]["device"]["name"] == "switch-1"
     assert json.dumps(first) == json.dumps(again)
-
-
-@pytest.mark.long
-def test_it_deletes_the_report_of_a_switch_that_was_replaced(
-    cluster: Cluster, tmp_path: Path
-) -> None:
-    old, new = (REPORTS.path(f"switch-{mac(number).hex()}") for number in (1, 2))
-
-    def status(path: str) -> int:
-        return cluster.api.request("GET", path).status
-
-    with SnmpAgent(switch_rows(1, [(9, "")]), community=COMMUNITY) as agent:
-        words = ("--switches", str(write_list(tmp_path, agent.port)), "--switch-period", "300ms")
-        with serving(cluster, tmp_path, *words):
-            cluster.await_that(lambda: status(old) == 200, "a report")
-            agent.tell(switch_rows(2, [(9, "")]))
-            cluster.await_that(lambda: (status(old), status(new)) == (404, 200), "the other's")

@@ -17,7 +17,6 @@ from tests.kube.proxy import Fault, FaultProxy, status_body
 from tests.lab.api_server import ApiServer
 from tests.lab.wait import wait_until
 from topology.model.errors import (
-    ConfigError,
     KubeConflict,
     KubeError,
     KubeExpired,
@@ -124,22 +123,6 @@ def test_it_never_repeats_a_write_by_itself(
         through.ask(made, timeout_s=5)
     assert proxy.count("POST") == 1
     through.ask(KubeRequest("GET", f"{path}/once"), timeout_s=5)
-
-
-@pytest.mark.long
-def test_it_times_out_on_a_server_that_hangs_or_is_gone(other_api: ApiServer) -> None:
-    with connecting(other_api) as transport:
-        transport.ask(NAMESPACES, timeout_s=10)
-        other_api.suspend()
-        started = time.monotonic()
-        with pytest.raises(KubeUnavailable):
-            transport.ask(NAMESPACES, timeout_s=0.5)
-        assert time.monotonic() - started < 5
-        other_api.resume()
-        transport.ask(NAMESPACES, timeout_s=10)
-        other_api.stop()
-        with pytest.raises(KubeUnavailable, match=r"GET /api/v1/namespaces: .*[Rr]efused"):
-            transport.ask(NAMESPACES, timeout_s=0.5)
 
 
 def test_it_refuses_a_server_with_another_authority(api: ApiServer, other_api: ApiServer) -> None:
@@ -256,16 +239,3 @@ def test_it_uses_a_new_token_when_the_old_one_is_refused(
     loads = pod.num_loads
     transport.ask(whoami, timeout_s=10)
     assert pod.num_loads == loads
-
-
-def test_it_keeps_its_credentials_while_the_files_are_gone(
-    api: ApiServer, namespace: str, tmp_path: Path
-) -> None:
-    pod = Pod(api, tmp_path)
-    pod.token.write_text(_account(api, namespace)())
-    transport = pod.load()
-    pod.token.unlink()
-    version = KubeRequest("GET", "/version")
-    assert decode_object("", transport.ask(version, timeout_s=10))["gitVersion"].startswith("v1.")
-    with pytest.raises(ConfigError, match="credentials of the pod"):
-        pod.load()

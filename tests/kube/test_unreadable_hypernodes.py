@@ -11,9 +11,8 @@ import pytest
 
 from generator.cli.exit_codes import ExitCode
 from generator.kube.resources import HYPERNODES, RECORDS
-from tests.generator.scenes import PAIRS, Scene, run
-from tests.kube.conftest import WRITER
-from tests.kube.servers import DEADLINE_S, Cluster, serving
+from tests.generator.scenes import PAIRS, Scene
+from tests.kube.servers import DEADLINE_S, OFTEN, Cluster, serving
 from tests.lab.api_server import ApiServer
 from tests.lab.wait import wait_until
 
@@ -69,33 +68,10 @@ def replace_with_unreadable(
     return cluster.api.expect("GET", path)
 
 
-@pytest.mark.parametrize("has_our_label", [False, True])
-def test_apply_leaves_it_and_writes_all_others(cluster: Cluster, *, has_our_label: bool) -> None:
-    words = "--kube", "--kubeconfig", cluster.api.kubeconfig(WRITER)
-    assert run("apply", *words).code == ExitCode.OK
-    leaf, other, *_ = (one.name for one in cluster.hypernodes().values() if one.tier == 1)
-    before = replace_with_unreadable(cluster, leaf, has_our_label=has_our_label)
-    cluster.api.expect("DELETE", HYPERNODES.path(other))
-    ran = run("apply", *words, "-o", "json")
-    assert ran.code == ExitCode.SKIPPED
-    assert f"HyperNode {leaf} is left out" in ran.err
-    rows = {(row["op"], row["name"]) for row in ran.document}
-    assert ("create", other) in rows
-    assert leaf not in {name for _, name in rows}
-    assert cluster.api.expect("GET", HYPERNODES.path(leaf)) == before
-    again = run("apply", *words, "-o", "json")
-    assert (again.code, again.document) == (ExitCode.SKIPPED, [])
-    cluster.api.expect("DELETE", HYPERNODES.path(leaf))
-    assert run("apply", *words).code == ExitCode.OK
-    assert {leaf, other} <= cluster.hypernodes().keys()
-    assert run("apply", *words, "-o", "json").document == []
-
-
 def test_apply_names_a_record_and_list_rows_that_it_cannot_read(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    words = "--kube", "--kubeconfig", cluster.api.kubeconfig(WRITER)
-    assert run("apply", *words).code == ExitCode.OK
+    assert cluster.toponaut("apply").code == ExitCode.OK
     before = cluster.versions()
     path = RECORDS.path("default")
     record = cluster.api.expect("GET", path)
@@ -105,30 +81,40 @@ def test_apply_names_a_record_and_list_rows_that_it_cannot_read(
     entries[0] |= {"ids": [{"type": "mac", "value": "zz"}]}
     entries[1] = {"nme": cluster.scene.hosts[1]}
     nodes.write_text(json.dumps({"nodes": entries}))
-    ran = run("apply", *words, "--nodes", nodes, "-o", "json")
+    ran = cluster.toponaut("apply", "--nodes", str(nodes), "-o", "json")
     assert cluster.versions() == before, ran.err
     assert ran.code == ExitCode.SKIPPED
     assert "TreeRecord default: " in ran.err
     assert "nodes[1] is left out" in ran.err
-    healed = run("apply", *words, "-o", "json")
+    healed = cluster.toponaut("apply", "-o", "json")
     assert (healed.code, healed.document) == (ExitCode.SKIPPED, [])
-    assert run("apply", *words, "-o", "json").code == ExitCode.OK, "the record is written anew"
+    assert cluster.toponaut("apply", "-o", "json").code == ExitCode.OK, "the record is written anew"
     assert cluster.versions() == before
 
 
-@pytest.mark.parametrize("has_our_label", [False, True])
-def test_it_stays_as_it_is_while_all_others_are_written(
-    cluster: Cluster, tmp_path: Path, *, has_our_label: bool
-) -> None:
-    with serving(cluster, tmp_path) as first:
-        cluster.await_tree()
-        assert first.stop() == ExitCode.OK
-    leaf, other, *_ = (one.name for one in cluster.hypernodes().values() if one.tier == 1)
-    path = HYPERNODES.path(leaf)
-    before = replace_with_unreadable(cluster, leaf, has_our_label=has_our_label)
+def test_it_stays_as_it_is_while_all_others_are_written(cluster: Cluster, tmp_path: Path) -> None:
+    assert cluster.toponaut("apply").code == ExitCode.OK
+    labelled, bare, other, *_ = (one.name for one in cluster.hypernodes().values() if one.tier == 1)
+    unreadable = (labelled, bare)
+    before = [
+        replace_with_unreadable(cluster, name, has_our_label=name == labelled)
+        for name in unreadable
+    ]
+
+    def found() -> list[Mapping[str, Any]]:
+        return [cluster.api.expect("GET", HYPERNODES.path(name)) for name in unreadable]
+
     cluster.api.expect("DELETE", HYPERNODES.path(other))
-    with serving(cluster, tmp_path):
-        # `await_that` would read all HyperNodes, and this one cannot be read.
+    ran = cluster.toponaut("apply", "-o", "json")
+    assert ran.code == ExitCode.SKIPPED
+    assert all(f"HyperNode {name} is left out" in ran.err for name in unreadable)
+    rows = {(row["op"], row["name"]) for row in ran.document}
+    assert ("create", other) in rows
+    assert not {name for _, name in rows} & set(unreadable)
+    assert found() == before
+    cluster.api.expect("DELETE", HYPERNODES.path(other))
+    with serving(cluster, tmp_path, *OFTEN):
+        # `await_that` would read all HyperNodes, and these cannot be read.
         wait_until(
             lambda: "" if other in cluster.versions() else "missing",
             deadline_s=DEADLINE_S,
@@ -137,15 +123,10 @@ def test_it_stays_as_it_is_while_all_others_are_written(
         wait_until(
             lambda: cluster.conditions().get("Ready") != "-ForeignHyperNodes",
             deadline_s=DEADLINE_S,
-            what="it is named",
+            what="they are named",
         )
-        (ready,) = (
-            row for row in cluster.fabric()["status"]["conditions"] if row["type"] == "Ready"
-        )
-        assert leaf in ready["message"]
-        ran = run("plan", "--kube", "--kubeconfig", cluster.api.kubeconfig(WRITER))
-        assert ran.code == ExitCode.SKIPPED
-        assert f"HyperNode {leaf} is left out" in ran.err
-        assert cluster.api.expect("GET", path) == before
-        cluster.api.expect("DELETE", path)
+        assert all(name in cluster.message("Ready") for name in unreadable)
+        assert found() == before
+        for name in unreadable:
+            cluster.api.expect("DELETE", HYPERNODES.path(name))
         cluster.await_tree()

@@ -33,6 +33,7 @@ from tests.repository import ROOT
 
 ADMIN = "admin"
 JSON = "application/json"
+MERGE = "application/merge-patch+json"
 START_DEADLINE_S = 90  # 3.5 s on two free cores, 11 s on crowded ones
 REQUEST_TIMEOUT_S = 30
 _SERVICE_ISSUER = "https://kubernetes.default.svc"
@@ -188,7 +189,7 @@ class ApiServer:
 
     def merge(self, path: str, body: object) -> dict[str, Any]:
         """Merge a change into an object as the administrator, and return the object."""
-        answer = self.request("PATCH", path, body, content_type="application/merge-patch+json")
+        answer = self.request("PATCH", path, body, content_type=MERGE)
         assert answer.status < 300, f"{path}: {answer.status} {answer.message}"
         return answer.body
 
@@ -240,11 +241,6 @@ class ApiServer:
         """Let a hanging server go on."""
         if self._server.is_running:
             self._server.send(signal.SIGCONT)
-
-    def compact(self) -> None:
-        """Let etcd forget all versions but the latest; a restarted server then forgets them too."""
-        revision = self._ask_etcd("range", {"key": "eA=="})["header"]["revision"]
-        self._ask_etcd("compaction", {"revision": revision, "physical": True})
 
     def writes_by(self, user: str) -> list[Write]:
         """Return what a user has changed or tried to change so far, dry runs and reviews apart."""
@@ -348,17 +344,6 @@ class ApiServer:
         except (OSError, http.client.HTTPException) as error:
             return str(error) or type(error).__name__
         return "" if answer.status == 200 else f"{answer.status} {answer.message[:200]}"
-
-    def _ask_etcd(self, what: str, body: object) -> dict[str, Any]:
-        connection = http.client.HTTPConnection(
-            "127.0.0.1", self._client_port, timeout=REQUEST_TIMEOUT_S
-        )
-        with contextlib.closing(connection):
-            connection.request("POST", f"/v3/kv/{what}", json.dumps(body))
-            answer = connection.getresponse()
-            found: dict[str, Any] = json.loads(answer.read())
-        assert answer.status == 200, found
-        return found
 
 
 def free_ports(count: int) -> list[int]:
