@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import settings as limits
+from hypothesis import strategies as st
 
 from tests.effort import examples
 from tests.shared_samples import SAMPLES, needs_samples
@@ -227,6 +228,24 @@ def test_it_accepts_every_chunk_of_a_large_sweep(sweep: bytes) -> None:
 def test_an_unusual_line_changes_nothing_around_it(sweep: bytes, spoiler: str) -> None:
     middle = sweep.index(b"\n\n", len(sweep) // 2) + 2
     careful, fast = both(sweep[:middle] + spoiler.encode() + sweep[middle:], PIECES)
+    assert fast == careful
+
+
+SMALL_SPEC = SyntheticSpec(FabricKind.RAIL, 8, rails=2, radix=8)
+SMALL_SWEEP = render_ibnetdiscover(sweep_devices(build_undamaged(build_wiring(SMALL_SPEC))))
+LINES = SMALL_SWEEP.splitlines(keepends=True)
+PLACES = st.integers(0, len(LINES) - 1)
+
+
+@limits(max_examples=examples(300))
+@given(st.lists(st.tuples(PLACES, PLACES, st.integers(1, 12)), min_size=1, max_size=3))
+def test_lines_that_are_pasted_elsewhere_give_the_same_result(
+    pastes: list[tuple[int, int, int]],
+) -> None:
+    lines = list(LINES)
+    for start, place, size in pastes:
+        lines[place:place] = LINES[start : start + size]
+    careful, fast = both("".join(lines).encode())
     assert fast == careful
 
 
