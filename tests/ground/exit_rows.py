@@ -137,22 +137,21 @@ def names_of(rows: Iterable[str]) -> list[object]:
 
 
 def pairs_of(rows: Iterable[str], *conditions: Iterable[object]) -> list[object]:
-    """Return each row with some of each kind of condition; the first rows are quick.
-
-    Each row meets every value of the first kind, and the values of the further kinds in turn: the
-    full product would take too long.
+    """Return each quick row with every value of the first kind of condition, and each other row
+    with one, in turn: what a command does under a condition is written once for all of them.
     """
-    first, *further = map(list, conditions)
-    ordered = sorted(rows, key=lambda name: name not in QUICK)
-    cases = [
-        (name, value, *(kind[(at + shift) % len(kind)] for kind in further))
-        for shift, value in enumerate(first)
-        for at, name in enumerate(ordered)
-    ]
-    num_quick = sum(name in QUICK for name in ordered)
+    kinds = [list(kind) for kind in conditions]
+    quick = [name for name in rows if name in QUICK]
+    others = sorted(set(rows) - QUICK)
+    cases = [(name, at) for at in range(len(kinds[0])) for name in quick]
+    turns = [*cases, *((name, at) for at, name in enumerate(others))]
     return [
-        case if at < num_quick else pytest.param(*case, marks=pytest.mark.long)
-        for at, case in enumerate(cases)
+        pytest.param(
+            name,
+            *(kind[at % len(kind)] for kind in kinds),
+            marks=() if name in QUICK else pytest.mark.long,
+        )
+        for name, at in turns
     ]
 
 

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.option_types import InputFile
 from tests.effort import first_of
 from tests.ground.command_runs import END_S, check_text, command_line
-from tests.ground.exit_rows import ROWS, commands, write_inputs
+from tests.ground.exit_rows import PROGRAMS, ROWS, commands
 from tests.lab.wait import wait_until
 
 MAX_PEAK_KIB = 1400 << 10
@@ -32,11 +33,6 @@ def list_options() -> list[tuple[str, str]]:
             if isinstance(param, click.Option) and isinstance(param.type, InputFile):
                 found.setdefault(param.opts[0], (name, param.opts[0]))
     return list(found.values())
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return write_inputs(tmp_path_factory.mktemp("inputs"))
 
 
 def with_peak(
@@ -105,21 +101,37 @@ def check_refusal_of_small_file(words: list[str], tmp_path: Path, **env: str) ->
 
 @pytest.mark.parametrize("kind", ["device", "large"])
 @pytest.mark.parametrize("source", ["option", "variable"])
-@pytest.mark.parametrize("name", first_of(KUBECONFIGS, num_quick=1))
-def test_an_endless_kubeconfig_is_refused_in(
-    name: str, source: str, kind: str, tmp_path: Path
-) -> None:
+def test_an_endless_kubeconfig_is_refused(source: str, kind: str, tmp_path: Path) -> None:
     file = str(endless(tmp_path, kind))
-    words = {"toponaut approve": ["0123456789abcdef"], "toponaut describe": ["node", "n"]}
-    words |= {"toponaut where": ["job"], "toponaut export": ["labels"]}
-    words |= {"toponaut diff": ["--against", "labels"], "toponaut serve": ["--insecure-loopback"]}
-    more = [*words.get(name, []), *(["--kube"] if name != "toponaut doctor" else [])]
-    if name in {"toponaut place", "toponaut compare"}:
-        more += ["-f", str(write_inputs(tmp_path / "inputs")["request"])]
     given = ["--kubeconfig", file] if source == "option" else []
     env = {"KUBECONFIG": file} if source == "variable" else {}
-    command = [sys.executable, "-m", "generator", *name.split()[1:], *more, *given]
-    check_refusal_of_small_file(command, tmp_path, **env)
+    words = [sys.executable, "-m", "generator", "tree", "--kube", *given]
+    check_refusal_of_small_file(words, tmp_path, **env)
+
+
+WORDS = {
+    "toponaut approve": ["0123456789abcdef"],
+    "toponaut describe": ["node", "n"],
+    "toponaut where": ["job"],
+    "toponaut export": ["labels"],
+    "toponaut diff": ["--against", "labels"],
+    "toponaut serve": ["--insecure-loopback"],
+    "toponaut place": ["-f", "{request}"],
+    "toponaut compare": ["-f", "{request}"],
+}
+"""The arguments without which a command with --kube is refused."""
+
+
+@pytest.mark.parametrize("name", KUBECONFIGS)
+def test_a_large_kubeconfig_is_refused_in(
+    name: str, inputs: dict[str, str], tmp_path: Path
+) -> None:
+    words = [word.format(**inputs) for word in WORDS.get(name, [])]
+    words += ["--kube"] if name != "toponaut doctor" else []
+    words += ["--kubeconfig", str(endless(tmp_path, "large"))]
+    ran = CliRunner().invoke(PROGRAMS["toponaut"], [*name.split()[1:], *words])
+    assert (ran.exit_code, ran.stdout) == (ExitCode.USAGE, "")
+    assert "larger than" in ran.stderr
 
 
 @pytest.mark.parametrize("kind", ["device", "large"])
