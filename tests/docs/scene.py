@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -13,6 +15,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from click.testing import CliRunner
+
+from agent.cli.commands import cli as agent_cli
+from generator.cli.group import cli
 from tests.generator.scenes import kube_node, run
 from tests.lab.wait import wait_until
 from tests.repository import ROOT
@@ -32,6 +38,9 @@ spec: {levels: [{nodeLabel: example.com/row}, {nodeLabel: example.com/rack}]}
 _SILENCE = "- {kind: wrong-rail, device: node-0001, reason: a spare cable, until: 2100-01-01}\n"
 _JOB = "fixtures/manifests/kueue-job-required/input.yaml"
 _LASTS = re.compile(r"toponaut serve |toponaut-agent run ")
+_OURS = re.compile(r"toponaut(-agent)? [^|<>&;*$]+")
+"""Lines without anything that only a shell understands."""
+PROGRAMS = {"toponaut": cli, "toponaut-agent": agent_cli}
 _MPI = re.compile(r" && mpirun .*")
 
 
@@ -118,6 +127,20 @@ class Shell:
         if _LASTS.match(line):
             self._start(line)
             return
+        allowed = {0, 5} if "--check" in line or "doctor" in line else {0}
+        code, err = self._run_here(line) if _OURS.fullmatch(line) else self._run_in_bash(line)
+        assert code in allowed, f"{line}: {code}: {err}"
+
+    def _run_here(self, line: str) -> tuple[int, str]:
+        """Run one of our commands in this process; return its exit code and stderr."""
+        program, *words = shlex.split(line)
+        with contextlib.chdir(self._folder):
+            ran = CliRunner(env=self._env).invoke(PROGRAMS[program], words)
+        if ran.exception and not isinstance(ran.exception, SystemExit):
+            raise ran.exception
+        return ran.exit_code, ran.stderr
+
+    def _run_in_bash(self, line: str) -> tuple[int, str]:
         ran = subprocess.run(
             ["bash", "-uo", "pipefail", "-c", line],
             cwd=self._folder,
@@ -127,8 +150,7 @@ class Shell:
             check=False,
             timeout=DEADLINE_S,
         )
-        allowed = {0, 5} if "--check" in line or "doctor" in line else {0}
-        assert ran.returncode in allowed, f"{line}: {ran.returncode}: {ran.stderr}"
+        return ran.returncode, ran.stderr
 
     def run_python(self, text: str) -> None:
         """Run a Python example, beside a server if it calls one."""
