@@ -62,13 +62,12 @@ fmt: $(SETUP) ## Format, and mend what can be mended
 verify: $(SETUP) ## A slice of the grid of damaged fabrics; fails on a tree that is silently wrong
 	@$(BIN)/python -m tests.verify --grid quick --seeds 2 $(ARGS)
 
-bench: $(SETUP) ## Times and memory at 128 to 200,000 HCAs, as ratios within one run; every mix of sources; SNMP walks; an agent at rest
+bench: $(SETUP) ## Times and memory at 128 to 200,000 HCAs, as ratios within one run; every mix of sources; an agent at rest
 	@$(BIN)/python -m tests.bench $(ARGS)
 	@$(BIN)/python -m tests.bench.sources
 	@$(BIN)/python -m tests.bench.hostile
 	@$(BIN)/python -m tests.bench.large_inputs
 	@$(BIN)/python -m tests.bench.hostile_reports
-	@$(BIN)/python -m tests.bench.switches
 	@$(BIN)/python -m tests.bench.agent_at_rest
 	@$(BIN)/python -m tests.bench.cluster
 	@$(BIN)/python -m tests.bench.labels
@@ -76,7 +75,6 @@ bench: $(SETUP) ## Times and memory at 128 to 200,000 HCAs, as ratios within one
 	@$(BIN)/python -m tests.bench.gangs
 	@$(BIN)/python -m tests.bench.rpc
 	@$(BIN)/python -m tests.bench.page
-	@$(BIN)/python -m tests.bench.start
 
 # Of each parser.
 SECONDS ?= 20

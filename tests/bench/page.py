@@ -109,9 +109,7 @@ def _time_page(browser: Browser, address: str) -> tuple[float, float]:
     browser.focus_by_tab("#picture")
     for key in KEYS:
         browser.press(key)
-        browser.run(
-            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-        )
+        browser.run(_NEXT_FRAME)
     return first, float(browser.run("window.slowest"))
 
 

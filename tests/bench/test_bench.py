@@ -4,12 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from tests.bench import __main__ as bench
 from tests.bench.dumps import write_dump
 from tests.bench.measurement import STEPS, WrongResultError, measure
-from tests.bench.output import exponent, text_figures
+from tests.bench.output import text_figures
 
 
 def test_it_measures_every_step_of_a_small_fabric(tmp_path: Path) -> None:
@@ -25,17 +23,3 @@ def test_it_times_nothing_that_gives_a_wrong_tree(tmp_path: Path) -> None:
     dump.truth.write_text(json.dumps([[["node-0001"]]]))
     with pytest.raises(WrongResultError, match="not the true one"):
         measure(dump, rounds=1)
-
-
-@pytest.mark.parametrize("power", [0.0, 1.0, 1.5])
-def test_it_finds_how_times_grow(power: float) -> None:
-    points = [(size, 3e-6 * size**power) for size in (128.0, 1024.0, 10240.0)]
-    assert exponent(points) == pytest.approx(power)
-    assert exponent(points[:1]) is None
-
-
-@pytest.mark.parametrize("sizes", ["", "many", "0", "8,-1"])
-def test_it_refuses_sizes_that_are_none(sizes: str) -> None:
-    ran = CliRunner().invoke(bench.main, ["--sizes", sizes])
-    assert ran.exit_code == 2
-    assert "--sizes" in ran.stderr

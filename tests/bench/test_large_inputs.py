@@ -3,21 +3,17 @@
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from tests.bench.__main__ import alone
 from tests.bench.large_inputs import (
     WORKLOADS,
-    InputFigure,
     Workload,
-    find_exponents,
     measure_command,
-    render_text,
 )
 from tests.bench.measurement import WrongResultError
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_it_measures_every_command(name: str) -> None:
-    figure = alone(measure_command, name, 64)
+    figure = measure_command(name, 64)
     assert (figure.name, figure.num_rows) == (name, 64)
     assert min(figure.seconds, figure.peak_bytes, figure.output_bytes) > 0
 
@@ -28,11 +24,3 @@ def test_it_times_no_command_that_fails(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(WORKLOADS, name, wrong)
     with pytest.raises(WrongResultError, match="8 rows: 0: "):
         measure_command(name, 8)
-
-
-def test_it_names_goals_that_are_not_met() -> None:
-    figures = [InputFigure("c", num, num**2 / 1e6, num << 20, 1) for num in (10, 100, 1000)]
-    assert find_exponents(figures) == {"c": pytest.approx(2, abs=0.5)}
-    text = render_text(figures)
-    assert "above 700 MiB" in text
-    assert "above 1.15" in text

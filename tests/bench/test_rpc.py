@@ -4,12 +4,7 @@ import json
 
 from click.testing import CliRunner
 
-from tests.bench.rpc import gangs, main
-
-
-def test_it_asks_for_gangs_of_different_names() -> None:
-    names = [message.spec.gang for message in gangs(20)]
-    assert len(set(names)) == len(names)
+from tests.bench.rpc import main
 
 
 def test_it_measures_calls_and_batches() -> None:

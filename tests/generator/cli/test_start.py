@@ -1,7 +1,7 @@
 """What a command loads: for its help, for errors of usage, and until its first row.
 
 The modules that a child process has loaded are counted, not its time: a machine that is busy must
-not fail a test. `python -m tests.bench.start` measures the time.
+not fail a test.
 """
 
 import subprocess  # noqa: TID251 - a process of its own shows what a command loads
