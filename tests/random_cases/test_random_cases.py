@@ -7,8 +7,8 @@ import pytest
 from tests.effort import examples
 from tests.random_cases.judge import faults_of_seed
 
-NUM_SEEDS = 2_500
-STEP = 50
+NUM_SEEDS = 1_000
+STEP = 25
 
 
 @pytest.mark.hypothesis
