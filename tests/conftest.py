@@ -3,13 +3,12 @@
 import logging
 import os
 import signal
-import time
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.effort import IS_ALL, examples, require_time
+from tests.effort import IS_ALL, examples
 from tests.golden import Golden
 
 # A loaded machine is no failure: the time limit of a test is pytest's, not each example's. Under
@@ -82,11 +81,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item._id = type(item.id).parse(f"{item.nodeid}@{mark.args[0]}")  # noqa: SLF001
     groups = [item for item in items if item.get_closest_marker("xdist_group")]
     assert all("@" in item.nodeid for item in groups), "groups of tests are not kept together"
-
-
-def pytest_runtest_setup() -> None:
-    """Start no test after the end of the time that CI has."""
-    require_time(time.time())  # noqa: TID251 - compared with a time that the shell computed
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -2,9 +2,6 @@
 
 `make test` draws few examples of each law and leaves out what the marker `long` names.
 `make test-all` draws every example and leaves nothing out.
-
-The time of CI is limited: no test starts after the time in TOPONAUT_TESTS_END. Tests that do not
-start are skipped, and listed with this reason.
 """
 
 import os
@@ -13,8 +10,6 @@ from collections.abc import Iterable
 import pytest
 
 IS_ALL = os.environ.get("TOPONAUT_TESTS") == "all"
-END_VARIABLE = "TOPONAUT_TESTS_END"
-"""Seconds since the epoch; empty: there is no limit."""
 FEWEST = 5
 """A law is never tried with fewer examples, unless it has fewer even in a long run."""
 
@@ -22,17 +17,6 @@ FEWEST = 5
 def examples(count: int) -> int:
     """Return how many examples to draw of a law that a long run tries `count` times."""
     return count if IS_ALL else max(min(count, FEWEST), count // 10)
-
-
-def require_time(now: float) -> None:
-    """Skip a test that would start after the end of the tests.
-
-    Args:
-        now: seconds since the epoch.
-    """
-    end = os.environ.get(END_VARIABLE)
-    if end and now > float(end):
-        pytest.skip("no time left; `make test-all` runs it")
 
 
 def first_of(cases: Iterable[object], num_quick: int = 1) -> list[object]:
