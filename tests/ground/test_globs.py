@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from generator.objects.fabric import FabricSpec
 from generator.objects.plane_config import RuleModel
-from tests.ground.exit_rows import PROGRAMS, ROWS, commands, write_inputs
+from tests.ground.exit_rows import PROGRAMS, ROWS, commands
 from tests.repository import ROOT
 
 BROKEN = {
@@ -44,12 +44,12 @@ def test_every_command_that_collects_has_a_pattern_option() -> None:
 @pytest.mark.parametrize("source", ["option", "variable"])
 @pytest.mark.parametrize("key", OPTIONS, ids=lambda key: f"{key[0]} {key[1].name}")
 def test_an_option_refuses_a_broken_one(
-    key: tuple[str, click.Option], source: str, tmp_path: Path
+    key: tuple[str, click.Option], source: str, inputs: dict[str, str], tmp_path: Path
 ) -> None:
     name, option = key
     program, *words = name.split()
     row = ROWS[name]
-    words += row.words.format(**write_inputs(tmp_path / "inputs")).split()
+    words += row.words.format(**inputs).split()
     words += [row.output, str(tmp_path / "out")] if row.output else []
     variable = "TOPONAUT_AGENT_" + str(option.name).upper()
     for glob, fault in {**BROKEN, "": "is empty"}.items():
