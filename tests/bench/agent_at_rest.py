@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 import click
 
 from tests.agent.nodes import card, chassis, heard, plant, virtual
+from tests.bench.process_status import PEAK, read_bytes
 
 PERIOD_S: Final = 60.0
 """Of a real agent, and its default."""
@@ -71,7 +72,7 @@ def measure_at_rest(rounds: int, period_s: float) -> AtRest:
             before_s = _cpu_s(process.pid)
             last = _await_rounds(root, process, first + rounds)
             cpu_s = _cpu_s(process.pid) - before_s
-            return AtRest(last - first, peak_rss_bytes(process.pid), cpu_s / (last - first))
+            return AtRest(last - first, read_bytes(PEAK, process.pid), cpu_s / (last - first))
 
 
 class AgentEndedError(Exception):
@@ -176,13 +177,6 @@ def _cpu_s(pid: int) -> float:
     stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     fields = stat.rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / _TICKS_PER_S
-
-
-def peak_rss_bytes(pid: int) -> int:
-    """Return the most that a process ever had in memory."""
-    rows = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
-    peak = next(row for row in rows if row.startswith("VmHWM:"))
-    return int(peak.split()[1]) << 10
 
 
 @click.command()

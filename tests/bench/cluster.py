@@ -28,7 +28,6 @@ from generator.kube.resources import HYPERNODES
 from generator.outputs.hypernode.forest import build_hypernode_tree
 from generator.outputs.hypernode.model import parse_manifest
 from generator.rpc.client import PlacementClient
-from tests.bench.agent_at_rest import peak_rss_bytes
 from tests.bench.cluster_load import (
     list_sweeper,
     reports_of,
@@ -37,6 +36,7 @@ from tests.bench.cluster_load import (
     write_reports,
 )
 from tests.bench.measurement import whole_nodes
+from tests.bench.process_status import PEAK, read_bytes
 from tests.kube.conftest import CRDS
 from tests.lab.api_server import ApiServer, find_assets, free_ports
 from tests.lab.wait import wait_until
@@ -135,7 +135,7 @@ class Replica:
     @property
     def peak_rss_bytes(self) -> int:
         """The most that it ever had in memory."""
-        return peak_rss_bytes(self._program.pid)
+        return read_bytes(PEAK, self._program.pid)
 
     def check(self) -> None:
         """Raise AssertionError where it has ended; says what it said last."""

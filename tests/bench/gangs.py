@@ -36,7 +36,8 @@ from generator.placement.presets import Preset
 from generator.placement.request import PlacementRequest, parse_request
 from generator.simulation.replay.fabrics import build_tree_of_shape
 from generator.simulation.replay.strategies import best_fit
-from tests.bench.measurement import WrongResultError, forget_peak, peak_bytes
+from tests.bench.measurement import WrongResultError
+from tests.bench.process_status import PEAK, forget_peak, read_bytes
 from topology.model.tree import API_VERSION
 
 GANGS: Final = 15_000
@@ -221,12 +222,12 @@ def measure_batch(shape: str, num: int) -> BatchCost:
         for at, kind in enumerate(draw_mix(num))
     ]
     forget_peak()
-    before, begun = peak_bytes(), _now()
+    before, begun = read_bytes(PEAK), _now()
     batch = place_batch(snapshot, requests, options=BatchOptions(explains=False))
     seconds = _now() - begun
     if not all(placement.is_feasible for placement in batch.placements):
         raise WrongResultError("a gang that fits was not placed")
-    return BatchCost(snapshot.num_nodes, num, seconds, peak_bytes() - before)
+    return BatchCost(snapshot.num_nodes, num, seconds, read_bytes(PEAK) - before)
 
 
 def text_batch(cost: BatchCost) -> str:

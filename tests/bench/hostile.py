@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from generator.observe.observer import FabricObserver, TreeInputs
+from tests.bench.process_status import PEAK, read_bytes
 from topology.reports.neighbor_report import ReportStatus, SweepPart
 from topology.reports.packed_reports import PackedReport
 from topology.reports.sweep_parts import MAX_CHUNK_BYTES
@@ -31,7 +32,6 @@ from topology.synthetic import (
 
 BAR_BYTES: Final = 700 << 20
 _ROOT: Final = Path(__file__).resolve().parents[2]
-_STATUS: Final = Path("/proc/self/status")
 _SUBNET: Final = "fe80000000000001"
 
 
@@ -156,9 +156,7 @@ def _observe() -> None:
         sweep = SweepPart(subnet=subnet, sweep_id=sweep_id, part=int(part), of=int(of), facts=facts)
         reports.append(PackedReport(name, ReportStatus(), None, b"", 0, sweep, ()))
     FabricObserver().update(TreeInputs(tuple(reports), None), None)
-    rows = _STATUS.read_text().splitlines()
-    peak = next(int(row.split()[1]) * 1024 for row in rows if row.startswith("VmHWM:"))
-    sys.stdout.write(f"{peak}\n")
+    sys.stdout.write(f"{read_bytes(PEAK)}\n")
 
 
 def main() -> int:

@@ -22,6 +22,7 @@ from generator.observe.observer import FabricObserver, TreeInputs
 from generator.store.kinds import REPORT_QUOTA, read_stored_report
 from runtime.process_settings import collect_garbage_rarely, tune_for_server
 from tests.bench.hostile import BAR_BYTES, real_sweep
+from tests.bench.process_status import HELD, PEAK, read_bytes
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
 from topology.reports.neighbor_report import (
@@ -39,7 +40,6 @@ NUM_CHANGED: Final = 2
 _NUM_HONEST: Final = 32
 _NUM_PORTS: Final = 4
 _ROOT: Final = Path(__file__).resolve().parents[2]
-_STATUS: Final = Path("/proc/self/status")
 _COMMAND: Final = (sys.executable, "-m", "tests.bench.hostile_reports")
 
 Document = Mapping[str, Any]
@@ -247,7 +247,7 @@ def _observe(name: str, num_changed: int) -> None:
         cache.replace(_receive(name, 0), lambda: "1")
     observer = FabricObserver()
     observer.update(TreeInputs(cache.values, None), None)
-    first, held, seconds = _read_status("VmHWM"), [_read_status("VmRSS")], 0.0
+    first, held, seconds = read_bytes(PEAK), [read_bytes(HELD)], 0.0
     for turn in range(1, num_changed + 1):
         for document in _receive(name, turn):
             cache.put(document)
@@ -255,9 +255,9 @@ def _observe(name: str, num_changed: int) -> None:
         previous = observer.observation.tree if observer.observation else None
         observer.update(TreeInputs(cache.values, None), previous)
         seconds = time.process_time() - started
-        held.append(_read_status("VmRSS"))
+        held.append(read_bytes(HELD))
     num_kept = len(cache.values)
-    json.dump([first, _read_status("VmHWM"), held, num_kept, round(seconds, 1)], sys.stdout)
+    json.dump([first, read_bytes(PEAK), held, num_kept, round(seconds, 1)], sys.stdout)
 
 
 def _receive(name: str, turn: int) -> Iterator[Document]:
@@ -281,12 +281,6 @@ def _versioned(documents: Iterator[Document], turn: int) -> Iterator[Document]:
     for document in documents:
         metadata = {**document["metadata"], "resourceVersion": str(turn)}
         yield {**document, "metadata": metadata}
-
-
-def _read_status(field: str) -> int:
-    """Return the bytes in a field of the status of this process."""
-    rows = _STATUS.read_text().splitlines()
-    return next(int(row.split()[1]) * 1024 for row in rows if row.startswith(f"{field}:"))
 
 
 def main() -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import resource
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ from generator.placement.request import parse_request
 from generator.reconcile.plan import plan_changes
 from tests.bench.dumps import Dump
 from tests.bench.parse_memory import measure_peak
+from tests.bench.process_status import PEAK, forget_peak, read_bytes
 from tests.bench.reference import parse_reference
 from topology.inference.tree_inference import infer_tree
 from topology.join.fabric_join import build_fabric
@@ -69,8 +69,8 @@ class Measured(NamedTuple):
     dump_bytes: int
     rounds: int
     steps: tuple[Step, ...]
-    parse_peak_bytes: int | None
-    """Peak of a process that only parses; None if the system does not report it."""
+    parse_peak_bytes: int
+    """Peak of a process that only parses."""
 
 
 class WrongResultError(Exception):
@@ -95,7 +95,7 @@ def measure(dump: Dump, rounds: int) -> Measured:
             gc.collect()
             forget_peak()
             times[name].append(work())
-            peaks[name] = max(peaks[name], peak_bytes())
+            peaks[name] = max(peaks[name], read_bytes(PEAK))
         num_nodes = len(run.tree.nodes)
         run.check_plans()
     steps = tuple(Step(name, statistics.median(times[name]), peaks[name]) for name in STEPS)
@@ -223,22 +223,3 @@ def _compare_parsers(devices: Sequence[Device], raw: bytes) -> None:
 
 def _guid(device: Device) -> str:
     return next(found.value for found in device.ids if found.kind is IdKind.NODE_GUID)
-
-
-_CLEAR: Final = Path("/proc/self/clear_refs")
-_STATUS: Final = Path("/proc/self/status")
-
-
-def forget_peak() -> None:
-    """Make the kernel measure the peak from here on; elsewhere it is that of the whole process."""
-    if _CLEAR.exists():
-        _CLEAR.write_text("5")
-
-
-def peak_bytes() -> int:
-    """Return the largest resident set of the process since it was last forgotten."""
-    if _STATUS.exists():
-        for line in _STATUS.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -56,7 +56,7 @@ def _render_size(size: Measured) -> dict[str, Any]:
         "dump_bytes": size.dump_bytes,
         "rounds": size.rounds,
         "parse_speedup": round(reference_s / _seconds(size)[PARSE], 2),
-        "parse_peak_of_dump": _peak_of_dump(size),
+        "parse_peak_of_dump": round(size.parse_peak_bytes / size.dump_bytes, 2),
         "inference_of_reference": round(_total(size, INFERENCE) / reference_s, 3),
         "steps": [
             {
@@ -68,12 +68,6 @@ def _render_size(size: Measured) -> dict[str, Any]:
             for step in size.steps
         ],
     }
-
-
-def _peak_of_dump(size: Measured) -> float | None:
-    """Return the peak memory of parsing alone over the size of the dump."""
-    peak = size.parse_peak_bytes
-    return None if peak is None else round(peak / size.dump_bytes, 2)
 
 
 def _seconds(size: Measured) -> dict[str, float]:
@@ -105,7 +99,7 @@ def text_figures(sizes: Sequence[Measured]) -> str:
         (
             str(size["hcas"]),
             f"{size['parse_speedup']:.3g}",
-            "-" if size["parse_peak_of_dump"] is None else f"{size['parse_peak_of_dump']:.3g}",
+            f"{size['parse_peak_of_dump']:.3g}",
             f"{size['inference_of_reference']:.3g}",
         )
         for size in found["sizes"]

@@ -11,12 +11,13 @@ import sys
 from pathlib import Path
 from typing import Final
 
-_STATUS: Final = Path("/proc/self/status")
+from tests.bench.process_status import PEAK, read_bytes
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 
-def measure_peak(sweep: Path) -> int | None:
-    """Return the peak in bytes; None if the system does not report it."""
+def measure_peak(sweep: Path) -> int:
+    """Return the peak in bytes."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.bench.parse_memory", str(sweep)],
         cwd=ROOT,
@@ -24,17 +25,14 @@ def measure_peak(sweep: Path) -> int | None:
         capture_output=True,
         text=True,
     )
-    return int(done.stdout) or None
+    return int(done.stdout)
 
 
 def _read_and_tell(sweep: Path) -> int:
     from generator.ingest.sweeps import parse_sweep  # noqa: PLC0415 - a caller of measure_peak needs none
 
     devices = parse_sweep(sweep.read_bytes(), source="").devices
-    if not len(devices) or not _STATUS.exists():
-        return 0
-    lines = _STATUS.read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
+    return read_bytes(PEAK) if len(devices) else 0
 
 
 if __name__ == "__main__":
