@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from generator.observe.observer import FabricObserver, TreeInputs
+from runtime.process_settings import tune_for_server
 from tests.bench.process_status import PEAK, read_bytes
 from topology.reports.neighbor_report import ReportStatus, SweepPart
 from topology.reports.packed_reports import PackedReport
@@ -150,6 +151,7 @@ def _write(names: list[str]) -> None:
 
 
 def _observe() -> None:
+    tune_for_server()
     reports = []
     for line in sys.stdin:
         name, subnet, sweep_id, part, of, facts = line.split()

@@ -166,8 +166,8 @@ class HashRows(NamedTuple):
 class ClaimTable:
     """All claims of a fabric sorted by origin, name, ids and other content, with their facts."""
 
-    claims: list[Claim]
-    facts: list[ClaimFacts]
+    claims: list[Claim] = field(default_factory=list)
+    facts: list[ClaimFacts] = field(default_factory=list)
     """One entry per claim."""
     heard: array[int] = field(default_factory=lambda: array("q"))
     """Hashes of the keys that claims of other origins than sweeps mention as neighbors."""

@@ -21,7 +21,7 @@ from topology.identity.device_resolution import Entity
 from topology.identity.node_names import NodeNames
 from topology.model.claims import Origin, strong_key
 from topology.model.errors import list_some, show
-from topology.model.fabric_columns import Codes, Index
+from topology.model.fabric_columns import Codes, Numbers
 from topology.model.facts import DeviceKind, Finding, FindingKind, Severity
 from topology.model.ids import Id, natural_key, parse_node_name, short_name
 
@@ -31,7 +31,7 @@ class DeviceDraft(Protocol):
 
     kind: DeviceKind
     node: str | None
-    names: list[str]
+    names: tuple[str, ...]
     silent_node: str | None
     """For HCAs of a sweep: the node of their name, if its report lists no HCA at all."""
     is_loose: bool
@@ -106,11 +106,11 @@ _STYLE: Final = 3
 class PeerColumns(NamedTuple):
     """Which port hears which device, one entry per neighbor entry."""
 
-    device: Index
+    device: Numbers
     """The device that hears."""
-    port: Index
+    port: Numbers
     """Number of the hearing port, unique over all devices."""
-    peer: Index
+    peer: Numbers
     """The device that is heard."""
     style: Codes
     """How the peer identifies its port: UNKNOWN_STYLE, BY_MAC or BY_NAME; plus FORWARDS or STATION
@@ -142,7 +142,7 @@ def resolve_kinds(entities: Sequence[Entity], neighbor_columns: PeerColumns) -> 
     switch_names = {
         short_name(name)
         for entity in entities
-        if entity.claims and entity.kind is DeviceKind.SWITCH and entity.node is None
+        if entity.numbers and entity.kind is DeviceKind.SWITCH and entity.node is None
         for name in entity.names
     }
     for entity in entities:

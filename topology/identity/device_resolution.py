@@ -28,12 +28,13 @@ class Entity:
 
     kind: DeviceKind = DeviceKind.UNKNOWN
     node: str | None = None
-    names: list[str] = field(default_factory=list)
-    heard_ids: set[Id] = field(default_factory=set)
+    names: tuple[str, ...] = ()
+    heard_ids: frozenset[Id] = frozenset()
     """Ids that neighbors report for it."""
-    claims: list[Claim] = field(default_factory=list)
+    table: ClaimTable = field(default_factory=ClaimTable, repr=False)
+    """All claims of the fabric."""
     numbers: list[int] = field(default_factory=list)
-    """The numbers of its claims in the table of all claims, in the order of `claims`."""
+    """The numbers of its claims in the table."""
     is_mention: bool = False
     """Known only as a neighbor of other devices."""
     has_no_key: bool = False
@@ -43,10 +44,9 @@ class Entity:
     silent_node: str | None = None
     """For HCAs of a sweep: the node of their name, if its report lists no HCA at all."""
 
-    def absorb(self, table: ClaimTable, number: int) -> None:
+    def absorb(self, number: int) -> None:
         """Add a claim about this device; a known kind and the first name stay."""
-        claim, facts = table.claims[number], table.facts[number]
-        self.claims.append(claim)
+        claim, facts = self.table.claims[number], self.table.facts[number]
         self.numbers.append(number)
         if self.kind is DeviceKind.UNKNOWN:
             self.kind = facts.kind
@@ -56,7 +56,7 @@ class Entity:
         else:
             self.node = facts.node
         if facts.name and facts.name not in self.names:
-            self.names.append(facts.name)
+            self.names += (facts.name,)
 
     def ranked_names(self, names: NodeNames) -> Iterator[tuple[int, NameKey]]:
         """Yield the names that entries may use for it, each with its rank; 0 is best."""
@@ -69,22 +69,26 @@ class Entity:
 
     def unite(self, other: Entity) -> None:
         """Add what another entity says about the same device; a known kind and node stay."""
-        self.claims += other.claims
         self.numbers += other.numbers
         self.heard_ids |= other.heard_ids
         if self.has_no_key and not other.has_no_key and other.names:
-            self.names = []  # the name of a file, which may be any
-        names = other.names if other.claims or not self.names else ()
-        self.names += [name for name in names if name not in self.names]
+            self.names = ()  # the name of a file, which may be any
+        names = other.names if other.numbers or not self.names else ()
+        self.names += tuple(name for name in names if name not in self.names)
         self.heard_ids |= {Id(IdKind.HOSTNAME, name) for name in other.names if name}
         self.kind = other.kind if self.kind is DeviceKind.UNKNOWN else self.kind
         self.node = self.node or other.node
         self.has_no_key = self.has_no_key and other.has_no_key
-        self.is_loose = self.is_loose and other.is_loose and bool(other.claims)
+        self.is_loose = self.is_loose and other.is_loose and bool(other.numbers)
         self.is_mention = self.is_mention and other.is_mention
 
     @property
-    def ids(self) -> set[Id]:
+    def claims(self) -> list[Claim]:
+        """Its claims, in the order of their numbers."""
+        return [self.table.claims[number] for number in self.numbers]
+
+    @property
+    def ids(self) -> frozenset[Id]:
         """All ids of the device. Cost: builds the device of each report."""
         return self.heard_ids.union(*(claim.ids for claim in self.claims))
 
@@ -109,7 +113,7 @@ class Entity:
 class Identities:
     """All devices of a fabric, and the owner of each strong key."""
 
-    table: ClaimTable = field(default_factory=lambda: ClaimTable([], []))
+    table: ClaimTable = field(default_factory=ClaimTable)
     """All claims."""
     names: NodeNames = field(default_factory=NodeNames)
     """Which node a name means."""
@@ -181,7 +185,7 @@ def _add_anchor(identities: Identities, number: int) -> None:
     target_index = _find_entity(identities, number, owned)
     entity_index = _new_entity(identities) if target_index is None else target_index
     entity = identities.entities[entity_index]
-    entity.absorb(identities.table, number)
+    entity.absorb(number)
     entity.has_no_key = not keys
     entity.is_loose = entity.node is None and not facts.has_chassis_id
     disputed = {key: rival for key, rival in owned.items() if rival != entity_index}
@@ -279,14 +283,14 @@ def _add_swept(identities: Identities, number: int) -> None:
             break
     else:
         entity_index = _new_entity(identities)
-    identities.entities[entity_index].absorb(identities.table, number)
+    identities.entities[entity_index].absorb(number)
     for key in keys:
         if key not in owner:
             owner[key] = entity_index
 
 
 def _new_entity(identities: Identities) -> int:
-    identities.entities.append(Entity())
+    identities.entities.append(Entity(table=identities.table))
     return len(identities.entities) - 1
 
 
@@ -407,14 +411,14 @@ def _clear_swept_names(
     for entity_index in parts:
         entity = identities.entities[entity_index]
         if Origin.SWEEP in entity.origins:
-            entity.names.clear()
+            entity.names = ()
             entity.silent_node = silent_node
 
 
 def _merge_entities(identities: Identities, merged_into: Mapping[int, int]) -> None:
     for entity_index, target_index in merged_into.items():
         for number in identities.entities[entity_index].numbers:
-            identities.entities[target_index].absorb(identities.table, number)
+            identities.entities[target_index].absorb(number)
     remaining_indices = [
         entity_index
         for entity_index in range(len(identities.entities))

@@ -93,11 +93,12 @@ class PortRows(NamedTuple):
     entries: EntryColumns
 
 
-def expand_spans(starts: Index, sizes: Index) -> Index:
+def expand_spans(starts: Index, sizes: Index) -> Numbers:
     """Return the indices of spans, one span after the other."""
     stops = np.cumsum(sizes)
-    offsets = starts - (stops - sizes)
-    return np.repeat(offsets, sizes) + np.arange(int(sizes.sum()))
+    indices = np.arange(int(sizes.sum()), dtype=np.int32)
+    indices += np.repeat((starts - (stops - sizes)).astype(np.int32), sizes)
+    return indices
 
 
 def _hash_array() -> array[int]:

@@ -79,11 +79,11 @@ class FabricRows:
         keys[: len(starts)][has_key] = entries.keys[starts[has_key]]
         return keys
 
-    def find_owners(self, owner: Mapping[int, int]) -> Index:
+    def find_owners(self, owner: Mapping[int, int]) -> Numbers:
         """Return the entity that has the first strong key of each entry's device, or AMBIGUOUS."""
         owners = [owner.get(key, AMBIGUOUS) for key in self.device_keys]
         owners.append(AMBIGUOUS)  # of NO_KEY
-        found: Index = np.array(owners, np.intp)[self.heard]
+        found: Numbers = np.array(owners, np.int32)[self.heard]
         return found
 
     def own_keys(self, claim: int) -> list[list[int]]:
@@ -119,7 +119,7 @@ class FabricRows:
         first_entry = self.entry_stops.item(first_row - 1) if first_row else 0
         return self._heard[1][entry - first_entry]
 
-    def key_rows(self, own_rows: Index, entities: Index) -> KeyRows:
+    def key_rows(self, own_rows: Numbers, entities: Index) -> KeyRows:
         """Return the keys of rows, sorted. Cost: O(n log n) in keys.
 
         Args:
@@ -139,7 +139,7 @@ class FabricRows:
                 keys.append(line_keys[used])
                 of_rows.append(own_rows[chosen][used])
                 owners.append(entities[chosen][used])
-        return KeyRows.sort(*map(np.concatenate, (keys, of_rows, owners)))
+        return KeyRows.sort(np.concatenate(keys), np.concatenate(of_rows), np.concatenate(owners))
 
 
 def build_rows(columns: ClaimColumns) -> FabricRows:
@@ -189,7 +189,7 @@ class KeyRows(NamedTuple):
     entities: Numbers
 
     @classmethod
-    def sort(cls, keys: Hashes, rows: Index, entities: Index) -> KeyRows:
+    def sort(cls, keys: Hashes, rows: Numbers, entities: Index) -> KeyRows:
         """Return keys, given each with its row and entity."""
         codes = mix_keys(keys, entities)
         order = np.lexsort((rows, codes))
@@ -207,7 +207,7 @@ class PairedRows(NamedTuple):
 
     is_paired: Flags
     """By entity: whether it is one of them."""
-    first_rows: Index
+    first_rows: Numbers
     """By row: the row of an earlier claim that describes the same port, or NO_PORT."""
 
 
@@ -227,7 +227,7 @@ def pair_rows(keys: KeyRows, claims: Numbers, may_share: Flags) -> PairedRows:
     is_paired = may_share.copy()
     is_paired[owners[at[:-1]][np.diff(at) == 1]] = False  # three rows have a key
     is_paired[owners[at][claims[pairs[:, 0]] == claims[pairs[:, 1]]]] = False
-    first_rows = np.full(len(claims), NO_PORT, np.intp)
+    first_rows = np.full(len(claims), NO_PORT, np.int32)
     second_rows = first_rows.copy()
     first_rows[pairs[:, 1]], second_rows[pairs[:, 0]] = pairs[:, 0], pairs[:, 1]
     has_several = (first_rows[pairs[:, 1]] != pairs[:, 0]) | (
@@ -239,7 +239,7 @@ def pair_rows(keys: KeyRows, claims: Numbers, may_share: Flags) -> PairedRows:
     return PairedRows(is_paired, first_rows)
 
 
-def mix_keys(keys: Hashes, entities: Index) -> Hashes:
+def mix_keys(keys: Hashes, entities: Index | Numbers) -> Hashes:
     """Return one number for each key in an entity."""
-    codes: Hashes = keys ^ (entities * _SPREAD)
+    codes: Hashes = keys ^ (entities.astype(np.int64) * _SPREAD)
     return codes

@@ -70,7 +70,7 @@ def pair_entries(
     table = pairer.build_table()
     is_lacking = pairer.find_lacking_ports(table)
     is_node = np.array([entities[index].node is not None for index in order], np.bool_)
-    del pairer  # its arrays are as large as those of `pair_ends`
+    del pairer, rows, entries  # their arrays are larger than those of `pair_ends`
     return PairingResult(table, pair_ends(neighbor_rows).links(is_lacking, is_node[table.devices]))
 
 
@@ -214,8 +214,8 @@ class _EntryPairer:
     def _find_mutual(self, missing: Index) -> Flags:
         """Return which entries are about a device that also has one of them about the hearer."""
         devices, peers = self._entries.devices[missing], self._entries.peers[missing]
-        width = len(self._entities)
-        is_mutual: Flags = np.isin(devices * width + peers, peers * width + devices)
+        devices, peers = devices.astype(np.int64), peers.astype(np.int64)
+        is_mutual: Flags = np.isin(devices << _HALF | peers, peers << _HALF | devices)
         return is_mutual & ~self._rows.is_swept[self._entries.numbers[missing]]
 
     def _pair_open_ends(self, open_ends: Mapping[int, _NamedEnd]) -> dict[int, int]:

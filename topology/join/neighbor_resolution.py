@@ -19,7 +19,7 @@ from topology.join.claim_rows import expand_spans
 from topology.join.fabric_rows import FabricRows
 from topology.model.claims import Key, strong_key
 from topology.model.errors import show
-from topology.model.fabric_columns import Codes, Flags, Index
+from topology.model.fabric_columns import Codes, Flags, Numbers
 from topology.model.facts import Neighbor
 from topology.model.ids import full_name
 
@@ -27,15 +27,15 @@ from topology.model.ids import full_name
 class NeighborEntries(NamedTuple):
     """All neighbor entries that count, sorted by the entity that hears; one row per entry."""
 
-    devices: Index
+    devices: Numbers
     """The entity that hears; ascending."""
-    claims: Index
+    claims: Numbers
     """The claim that contains the entry."""
-    rows: Index
+    rows: Numbers
     """The port row that hears, see `FabricRows`."""
-    numbers: Index
+    numbers: Numbers
     """The number of the entry in `FabricRows`."""
-    peers: Index
+    peers: Numbers
     """The entity that is heard."""
 
     def renumber(self, numbers: Sequence[int]) -> NeighborEntries:
@@ -44,7 +44,7 @@ class NeighborEntries(NamedTuple):
         Args:
             numbers: by old number of an entity: the new number.
         """
-        new_numbers = np.array(numbers, np.intp)
+        new_numbers = np.array(numbers, np.int32)
         devices = new_numbers[self.devices]
         renumbered = self._replace(devices=devices, peers=new_numbers[self.peers])
         order = np.argsort(devices, kind="stable")
@@ -66,11 +66,11 @@ class NeighborResolver:
         other entries say. The others are resolved one by one, in their order.
         """
         entities = self.identities.entities[: self.num_claimed]
-        claims = np.fromiter(chain.from_iterable(entity.numbers for entity in entities), np.intp)
+        claims = np.fromiter(chain.from_iterable(entity.numbers for entity in entities), np.int32)
         sizes = rows.columns.num_rows[claims]
         own_rows = expand_spans(rows.first_rows[claims], sizes)
         num_claims = np.fromiter((len(entity.numbers) for entity in entities), np.intp)
-        devices = np.repeat(np.repeat(np.arange(len(entities)), num_claims), sizes)
+        devices = np.repeat(np.repeat(np.arange(len(entities), dtype=np.int32), num_claims), sizes)
         stops = rows.entry_stops.astype(np.intp)
         starts = stops - np.diff(stops, prepend=0)
         counts = (stops - starts)[own_rows]
@@ -98,7 +98,7 @@ class NeighborResolver:
             return NeighborEntries._make(column[~is_behind] for column in entries)
         return entries
 
-    def _find_devices_behind(self, styles: Codes, rows: Index, peers: Index) -> Flags:
+    def _find_devices_behind(self, styles: Codes, rows: Numbers, peers: Numbers) -> Flags:
         """Return which entries hear a device behind another one, if nothing else describes it.
 
         The Linux on a SmartNIC and the hypervisor below a node send frames through the port of the
@@ -135,7 +135,7 @@ class NeighborResolver:
     def _add_heard_ids(self, entity_index: int, keys: Sequence[Key], neighbor: Neighbor) -> int:
         for key in keys:
             self.identities.owner.setdefault(hash(key), entity_index)
-        self.identities.entities[entity_index].heard_ids.update(neighbor.device_ids)
+        self.identities.entities[entity_index].heard_ids |= set(neighbor.device_ids)
         return entity_index
 
     def _find_mentioned(self, neighbor: Neighbor) -> int | None:
@@ -147,9 +147,15 @@ class NeighborResolver:
     def _mention(self, neighbor: Neighbor) -> int:
         """Return a new entity, which is known only as a neighbor."""
         name = show(neighbor.device_name)
-        entity = Entity(kind=neighbor.kind, names=[name] if name else [], is_mention=True)
-        entity.heard_ids.update(neighbor.device_ids)
-        self.identities.entities.append(entity)
+        self.identities.entities.append(
+            Entity(
+                kind=neighbor.kind,
+                names=(name,) if name else (),
+                heard_ids=frozenset(neighbor.device_ids),
+                table=self.identities.table,
+                is_mention=True,
+            )
+        )
         index = len(self.identities.entities) - 1
         for key in self._mention_keys(neighbor):
             self.identities.owner.setdefault(hash(key), index)

@@ -61,7 +61,7 @@ class NumberedPorts:
     """By row: the port that the row's own keys name, or NO_PORT."""
     is_named: Flags
     """By row: whether the first key of the row names this port alone."""
-    entities: Index
+    entities: Numbers
     """By row: the entity that has the port."""
 
 
@@ -114,7 +114,7 @@ class PortNumberer:
         return self._build_ports(own_rows, row_owners, ports, int(counts.sum()))
 
     def _pair_rows(
-        self, own_rows: Index, own_claims: Index, row_owners: Index, may_share: Flags
+        self, own_rows: Numbers, own_claims: Index, row_owners: Index, may_share: Flags
     ) -> None:
         """Find the rows that describe the same port.
 
@@ -131,7 +131,7 @@ class PortNumberer:
         self._paired = pair_rows(self._keys, positions, may_share)
 
     def _build_ports(
-        self, own_rows: Index, row_owners: Index, ports: Index, num_ports: int
+        self, own_rows: Numbers, row_owners: Index, ports: Index, num_ports: int
     ) -> NumberedPorts:
         """Return the ports, given the rows of all entities in order and their fast numbers."""
         num_rows = self.rows.table.size
@@ -143,7 +143,7 @@ class PortNumberer:
         read = self.rows.read
         near[: self.rows.num_read][np.diff(read.key_stops, prepend=0) == 0] = NO_PORT
         is_named = np.ones(num_rows, np.bool_)
-        entities = np.full(num_rows, NO_PORT, np.intp)
+        entities = np.full(num_rows, NO_PORT, np.int32)
         entities[own_rows] = row_owners
         is_keyed = np.zeros(len(self.entities), np.bool_)
         is_keyed[list(self._keyed)] = True
@@ -270,7 +270,7 @@ class PortNumberer:
         return all_codes[order], all_ports[order]
 
 
-def find_codes(table: tuple[Hashes, Numbers], keys: Hashes, entities: Index) -> Numbers:
+def find_codes(table: tuple[Hashes, Numbers], keys: Hashes, entities: Numbers) -> Numbers:
     """Return the port of each key in an entity; SEVERAL_PORTS or NO_PORT, which are equal."""
     codes, ports = table
     if not len(codes):

@@ -18,7 +18,7 @@ import numpy as np
 
 from topology.join.fabric_rows import FabricRows
 from topology.join.neighbor_resolution import NeighborEntries
-from topology.model.fabric_columns import Flags, Index
+from topology.model.fabric_columns import Flags, Index, Numbers
 from topology.model.facts import Neighbor
 
 FarPort = tuple[int, int]
@@ -35,7 +35,7 @@ class PortEnds:
     entries: NeighborEntries
     _is_swept: Flags = field(init=False)
     _by_peer: Index = field(init=False)
-    _sorted_peers: Index = field(init=False)
+    _sorted_peers: Numbers = field(init=False)
     _at_ports: dict[FarPort, list[int]] | None = field(init=False, default=None)
     _own_keys: dict[int, list[list[int]]] = field(init=False, default_factory=dict)
     """By claim: the keys of its ports."""

@@ -318,7 +318,7 @@ def words_of_ids(ids: Iterable[Id], names: NodeNames) -> Iterator[NameKey]:
 
 def is_swept(entity: Entity) -> bool:
     """Return whether only sweeps describe the device; its GUIDs identify it."""
-    return bool(entity.claims) and all(claim.origin is Origin.SWEEP for claim in entity.claims)
+    return bool(entity.numbers) and all(claim.origin is Origin.SWEEP for claim in entity.claims)
 
 
 def are_different(first: Entity, second: Entity) -> bool:

@@ -160,7 +160,7 @@ class SweptNodes:
             return str(number)
         return f"{self.labels.of(node) or self.guid(node)}/{number}"
 
-    def name_hashes(self, lines: Index) -> NDArray[np.int64]:
+    def name_hashes(self, lines: Numbers) -> NDArray[np.int64]:
         """Return the hash of the key that the name of each port is; one for each distinct name."""
         nodes = self.line_nodes[lines]
         _, firsts, names = np.unique(
@@ -170,7 +170,7 @@ class SweptNodes:
         hashes = [hash(("name", self.port_name(line, node))) for line, node in ends]
         return np.array(hashes, np.int64)[names]
 
-    def _name_codes(self, nodes: Index | Numbers, lines: Index | slice) -> NDArray[np.int64]:
+    def _name_codes(self, nodes: Index | Numbers, lines: Numbers | slice) -> NDArray[np.int64]:
         """Return a number for each port name, which has a prefix and a port number.
 
         The prefix is an RDMA name, a GUID or nothing.
@@ -182,7 +182,7 @@ class SweptNodes:
         codes: NDArray[np.int64] = (prefixes << _NAME_BITS) | columns.numbers[lines]
         return codes
 
-    def line_keys(self, lines: Index) -> Iterator[tuple[NDArray[np.int64], Flags | None]]:
+    def line_keys(self, lines: Numbers) -> Iterator[tuple[NDArray[np.int64], Flags | None]]:
         """Yield the hashes of one kind of key of each line, and which have it; None for all."""
         columns, nodes = self.sweep.columns, self.line_nodes[lines]
         numbers, own_guids = columns.numbers[lines].tolist(), columns.own_guids[lines]

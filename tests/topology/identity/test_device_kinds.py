@@ -36,7 +36,7 @@ STYLES = {
 
 def heard_of(rows: Sequence[tuple[int, int, int, int]]) -> PeerColumns:
     """Return rows of device, port, peer and style as columns; each port has its own id."""
-    device, port, peer, style = np.array(rows, np.intp).reshape(-1, 4).T
+    device, port, peer, style = np.array(rows, np.int32).reshape(-1, 4).T
     return PeerColumns(device, port, peer, style.astype(np.uint8), port_key=port.astype(np.int64))
 
 
@@ -166,10 +166,11 @@ def test_it_treats_a_device_on_a_shared_port_with_one_viewer_as_a_host() -> None
 
 def entity(name: str = "", *, node: str | None = None, origin: Origin | None = None) -> Entity:
     ids = (Id(IdKind.HOSTNAME, name),) if name else ()
-    draft = Entity(node=node, names=[name] if name else [])
+    draft = Entity(node=node, names=(name,) if name else ())
     if origin is not None:
         device = Device(DeviceKind.UNKNOWN, name, ids)
-        draft.absorb(ClaimTable([Claim(device, origin)], [read_facts(device)]), 0)
+        draft.table = ClaimTable([Claim(device, origin)], [read_facts(device)])
+        draft.absorb(0)
     return draft
 
 
@@ -203,9 +204,9 @@ def test_it_names_a_host_without_name_and_ids() -> None:
 def test_it_keeps_display_names_unique_despite_hostile_names() -> None:
     twin = Id(IdKind.MAC, "02:00:00:00:00:01")
     devices = [
-        Entity(names=["x"], heard_ids={twin}),
-        Entity(names=["x"]),
-        Entity(names=[f"x.{twin[1]}"]),
+        Entity(names=("x",), heard_ids=frozenset({twin})),
+        Entity(names=("x",)),
+        Entity(names=(f"x.{twin[1]}",)),
     ]
     names = display_names([*devices, Entity(), Entity()])
     assert len(set(names)) == len(names)
