@@ -104,9 +104,18 @@ def test_it_names_left_out_interfaces_that_hear_neighbors() -> None:
     ]
 
 
-def test_it_fills_the_gaps_of_the_first_collector() -> None:
-    bare, full = CollectedFacts(ports=(Port("eth0"),)), ETHERNET
-    assert merge_device(SETTINGS, [bare, full]).ports == (NIC,)
+def test_it_fills_every_gap_of_the_first_collector() -> None:
+    full = NIC._replace(
+        rdma_device="mlx5_0",
+        neighbors=(LEAF,),
+        numa_node=1,
+        firmware_lldp=True,
+        subnet="fe80000000000000",
+    )
+    empty = {name for name, value in Port._field_defaults.items() if getattr(full, name) == value}
+    assert empty == {"medium"}, "give the port a value in every field"
+    found = [CollectedFacts(ports=(port,)) for port in (Port("eth0"), full)]
+    assert merge_device(SETTINGS, found).ports == (full,)
 
 
 def test_it_prefers_the_first_collector() -> None:

@@ -53,6 +53,20 @@ def test_an_output_gets_the_rights_that_it_needs_and_no_others(
     assert changed == kinds | others
 
 
+def test_the_policy_protects_every_kind_of_an_output(tmp_path: Path) -> None:
+    documents = yaml.safe_load_all(render(home=tmp_path).stdout)
+    (rules,) = [
+        document["spec"]["matchConstraints"]["resourceRules"]
+        for document in documents
+        if document
+        and document["kind"] == "ValidatingAdmissionPolicy"
+        and document["metadata"]["name"] == "toponaut-generator-own-outputs"
+    ]
+    protected = {(row["apiGroups"][0], row["resources"][0]) for row in rules}
+    kinds = {(kind.group, kind.plural) for kinds in KINDS.values() for kind in kinds}
+    assert protected == kinds - {("", "nodes")}
+
+
 @pytest.mark.parametrize("output", [None, *KINDS])
 def test_doctor_asks_for_the_rights_that_the_chart_gives(
     output: OutputType | None, tmp_path: Path

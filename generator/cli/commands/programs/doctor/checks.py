@@ -28,13 +28,7 @@ from generator.cli.output import list_nodes, show_count
 from generator.kube.resources import FABRICS, HYPERNODES, RECORDS, REPORTS, RESERVATIONS
 from generator.objects.fabric import ConditionType
 from generator.objects.outputs import OutputType
-from generator.reconcile.rendered import (
-    CLUSTER_NETWORK_TOPOLOGIES,
-    CLUSTER_TOPOLOGY_BINDINGS,
-    KAI_TOPOLOGIES,
-    KUEUE_TOPOLOGIES,
-    NODE_FEATURES,
-)
+from generator.reconcile.rendered import KINDS
 from runtime.checks import Check, Outcome
 from topology.model.errors import list_some, show
 from topology.reports.observed_time import parse_observed_at
@@ -70,15 +64,19 @@ _MISSING: Final = "is missing"
 _LOOK: Final = "kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings -o yaml"
 _TERMS: Final = ("matchLabels", "matchExpressions")
 _OWN_KINDS: Final = (REPORTS, FABRICS, RECORDS, RESERVATIONS)
-_OUTPUT_KINDS: Final = {
-    OutputType.HYPERNODE: ("Volcano", HYPERNODES),
-    OutputType.KUEUE: ("Kueue", KUEUE_TOPOLOGIES),
-    OutputType.KAI: ("KAI", KAI_TOPOLOGIES),
-    OutputType.KOORDINATOR: ("Koordinator", CLUSTER_NETWORK_TOPOLOGIES),
-    OutputType.GROVE: ("Grove", CLUSTER_TOPOLOGY_BINDINGS),
-    OutputType.NFD: ("Node Feature Discovery", NODE_FEATURES),
+_OUTPUT_KINDS: Final = {OutputType.HYPERNODE: HYPERNODES} | {
+    output: kinds[0] for output, kinds in KINDS.items() if kinds[0].group
 }
-"""Per output its system, and the kind that it needs."""
+"""Per output the kind that it needs, unless Kubernetes itself serves it."""
+_SYSTEMS: Final = {
+    OutputType.HYPERNODE: "Volcano",
+    OutputType.KUEUE: "Kueue",
+    OutputType.KAI: "KAI",
+    OutputType.KOORDINATOR: "Koordinator",
+    OutputType.GROVE: "Grove",
+    OutputType.NFD: "Node Feature Discovery",
+}
+"""The systems of these kinds."""
 _GOOD: Final[Mapping[str, str]] = {
     ConditionType.READY: "True",
     ConditionType.DEGRADED: "False",
@@ -297,7 +295,8 @@ def _check_sweepers(fabric: object, cluster: _Cluster) -> Iterator[Check]:
 
 
 def _check_outputs(crds: Mapping[str, CrdFact], cluster: _Cluster) -> Iterator[Check]:
-    for output, (system, kind) in _OUTPUT_KINDS.items():
+    for output, kind in _OUTPUT_KINDS.items():
+        system = _SYSTEMS[output]
         is_wanted, is_installed = output in cluster.outputs, kind.crd_name in crds
         if is_wanted and not is_installed:
             message = f"spec.outputs has {output}, but the cluster has no {kind.crd_name}"

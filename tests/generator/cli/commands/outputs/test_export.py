@@ -1,6 +1,7 @@
 """`toponaut export`: the tree in every format, to stdout and to a folder."""
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -11,6 +12,7 @@ import yaml
 from generator.cli.exit_codes import ExitCode
 from generator.outputs.formats import ExportFormat
 from tests.generator.scenes import PAIRS, Scene, run
+from tests.repository import ROOT
 from topology.model.tree import DomainSpec, Unplaced, build_tree, render_tree
 
 OBJECTS = {
@@ -35,6 +37,14 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_format_is_tried_here() -> None:
     texts = {"slurm-tree", "slurm-block", "slurm-yaml", "topograph", "dot", "graphml"}
     assert {row.value for row in ExportFormat} == {*OBJECTS, *texts}
+
+
+def test_the_help_and_the_documentation_list_every_format() -> None:
+    usage = run("export", "--help").out.partition("Kubernetes objects have")[0]
+    table = (ROOT / "docs/consumers.md").read_text().partition("| Format |")[2].partition("\n\n")[0]
+    for chosen in ExportFormat:
+        assert chosen in re.split(r"[\s,]+", usage)
+        assert f"`{chosen}`" in table
 
 
 @pytest.mark.parametrize(("chosen", "kind"), OBJECTS.items())
