@@ -189,3 +189,19 @@ def test_it_documents_only_commands_that_exist() -> None:
     ]
     assert documents
     assert not unknown
+
+
+def test_its_guide_names_only_files_and_names_that_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    paths = set(re.findall(r"`([a-z][a-z_/]*/[a-z_-]+\.[a-z]+)`", text))
+    assert len(paths) > 20
+    assert not {path for path in paths if not (ROOT / path).is_file()}
+    named = re.findall(r"((?:`\w+`(?:, | and |, and )?)+),? of `([\w/.-]+)`", text)
+    assert len(named) > 20
+    wrong = [
+        f"{path}: {name}"
+        for names, path in named
+        for name in re.findall(r"`(\w+)`", names)
+        if not re.search(rf"\b{name}\b", (ROOT / path).read_text())
+    ]
+    assert not wrong
