@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from click.testing import CliRunner
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.group import cli
+from generator.cli.options import InputOptions
 from tests.generator.scenes import PAIRS, Ran, Scene
 
 
@@ -51,6 +53,22 @@ def test_it_reads_files_if_they_are_given(tmp_path: Path) -> None:
     assert plugin("tree", env={"TOPONAUT_TREE_REPORTS": str(reports)}).code == ExitCode.OK
     plan = plugin("plan", "--reports", reports, "--store", scene.store())
     assert plan.code == ExitCode.OK, plan.err
+
+
+NO_SOURCES = {"cluster", "node_labels", "topology", "islands", "nodes", "planes", "plane", "files"}
+"""What may be given beside --kube, and the files without an option."""
+
+
+@pytest.mark.parametrize("name", [name for name in InputOptions._fields if name not in NO_SOURCES])
+def test_it_leaves_the_cluster_alone_if_this_source_is_given(name: str, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    if get_type_hints(InputOptions)[name] == tuple[Path, ...]:
+        source.write_text("")
+    else:
+        source.mkdir()
+    ran = plugin("tree", f"--{name}", source)
+    assert ran.code == ExitCode.NOTHING
+    assert "kubeconfig" not in ran.err
 
 
 def test_it_reports_wrong_options() -> None:
