@@ -85,6 +85,10 @@ class ClusterNode:
         pod = {"metadata": {"name": self.name}, "spec": spec}
         return str(self.api.expect("POST", self._pods, pod)["metadata"]["uid"])
 
+    def remove_pod(self) -> None:
+        """Delete the pod at once, which revokes its token."""
+        self.api.expect("DELETE", f"{self._pods}/{self.name}", {"gracePeriodSeconds": 0})
+
     def token(self) -> str:
         """Return a new token of the pod."""
         path = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/{ACCOUNT}/token"

@@ -51,6 +51,7 @@ OFTEN = ("--period", "1s")
 LEAF = f"{DEFAULT_PREFIX}/leaf"
 PORT_OPTIONS = ("--metrics-listen", "127.0.0.1:0", "--health-listen", "127.0.0.1:0")
 """Let a replica serve metrics and probes."""
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 
 
 class Cluster:
@@ -236,6 +237,58 @@ class Cluster:
         for port in ("eth0", "eth1"):
             found = swap(found, (one, port), (other, port))
         return Scene(self.scene.root, found)
+
+    @contextmanager
+    def denied_writes(
+        self,
+        resource: Resource,
+        which: str,
+        is_denied: Callable[[], bool],
+        *,
+        reason: str = "denied",
+    ) -> Iterator[None]:
+        """Let an admission policy deny some writes of a kind.
+
+        The API server follows its policies with a delay, so both ends wait until it does.
+
+        Args:
+            resource: what is written.
+            which: a condition of the policy, in CEL.
+            is_denied: tries such a write.
+            reason: what the server answers.
+        """
+        name = f"deny-{resource.plural}"
+        rule = {
+            "apiGroups": [resource.group],
+            "apiVersions": ["*"],
+            "operations": ["CREATE", "UPDATE", "DELETE"],
+            "resources": [resource.plural],
+        }
+        policy = {
+            "metadata": {"name": name},
+            "spec": {
+                "matchConstraints": {"resourceRules": [rule]},
+                "matchConditions": [{"name": "which", "expression": which}],
+                "validations": [{"expression": "false", "message": reason}],
+            },
+        }
+        binding = {
+            "metadata": {"name": name},
+            "spec": {"policyName": name, "validationActions": ["Deny"]},
+        }
+        kinds = {
+            f"{_ADMISSION}/validatingadmissionpolicies": policy,
+            f"{_ADMISSION}/validatingadmissionpolicybindings": binding,
+        }
+        try:
+            for kind, document in kinds.items():
+                self.api.expect("POST", kind, document)
+            self.await_that(is_denied, "the policy is in force")
+            yield
+        finally:
+            for kind in kinds:
+                self.api.request("DELETE", f"{kind}/{name}")
+            self.await_that(lambda: not is_denied(), "the policy is gone")
 
     def state(self) -> object:
         return self.conditions(), self.fabric().get("status", {}), sorted(self.hypernodes())

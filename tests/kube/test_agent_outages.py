@@ -14,6 +14,7 @@ from tests.kube.agent_nodes import (
 )
 from tests.kube.proxy import Fault, FaultProxy, status_body
 from tests.lab.api_server import ApiServer
+from tests.lab.wait import wait_until
 from topology.model.errors import CommandTimeout
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
@@ -170,3 +171,27 @@ def test_it_uses_a_replaced_token(agent: ClusterAgent, node: ClusterNode) -> Non
     agent.hear(("eth0", "leaf2", "swp1"))
     agent.run()
     assert agent.heard == ["leaf2"]
+
+
+def test_it_waits_for_a_new_token_once_its_own_is_revoked(
+    agent: ClusterAgent, node: ClusterNode, proxy: FaultProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent.run()
+    node.remove_pod()
+
+    def is_still_known() -> bool:
+        agent.hear(("eth0", f"leaf{len(proxy.requests)}", "swp1"))
+        agent.run()
+        return not caplog.records
+
+    wait_until(is_still_known, deadline_s=60, what="the server knows the pod is gone")
+    assert " 401 " in vars(caplog.records[0])["error"]
+    before = len(proxy.requests)
+    agent.run(10)
+    assert len(proxy.requests) - before <= 10
+    node.pod_uid = node.start_pod()
+    agent.token_file.write_text(node.token())
+    agent.hear(("eth0", "leaf2", "swp1"))
+    agent.run(MAX_PERIODS + 1)
+    assert agent.heard == ["leaf2"]
+    assert events(caplog.records) == ["publishing failed"]

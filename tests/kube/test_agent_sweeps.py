@@ -6,6 +6,7 @@ of an older schema.
 
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,6 +18,7 @@ from agent.publish.kube.report_writer import REPORTS_PATH
 from generator.ingest.claims import ReportClaims, build_claims
 from generator.store.base import StoredReports
 from generator.store.fabric_store import FabricStore
+from runtime.retry import MAX_PERIODS
 from tests.agent.fakes import printed
 from tests.agent.nodes import SWEEP
 from tests.kube.agent_nodes import ClusterAgent, ClusterNode, account_in, events
@@ -41,6 +43,10 @@ SUBNET = "fe80000000000000"
 FABRIC = "/apis/toponaut.io/v1alpha1/fabrics"
 REPORTS_CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/neighborreports.toponaut.io"
 BUSY = Fault(status=503)
+PASSED_ON = Fault()
+RARELY = replace(SWEEP, max_output_bytes=64 << 20, interval_s=1e6)
+NUM_SWITCHES = 8_000
+"""Enough for a sweep in parts."""
 
 
 @pytest.fixture(scope="module")
@@ -182,6 +188,37 @@ def test_it_stays_elected_while_the_election_is_unreadable(
     agent.run(10)
     assert (len(agent.writes()), agent.outcomes["ib_sweep"]) == (before, "ok")
     assert events(caplog.records) == ["fabric unreadable"]
+
+
+@pytest.mark.long
+def test_a_reader_finds_a_whole_sweep_after_every_single_write(
+    agent: ClusterAgent, node: ClusterNode, proxy: FaultProxy, reader: Reader
+) -> None:
+    (old, old_names), (new, new_names) = fabric(1, NUM_SWITCHES), fabric(2, NUM_SWITCHES)
+    elect(node.api, node.name)
+    agent.answers["ibnetdiscover"] = printed(old)
+    agent.start(sweep=RARELY)
+    agent.run(MAX_PERIODS)
+    assert reader.switches() == old_names
+    num_parts = node.report(0)["spec"]["sweep"]["of"]
+    assert num_parts >= 2
+    # One write of a part for each try: what is seen after it is seen by any reader.
+    proxy.fail("PATCH .*sweep.*force", *[PASSED_ON, BUSY] * 100)
+    agent.answers["ibnetdiscover"] = printed(new)
+    agent.start(sweep=RARELY)
+    seen, num_writes = [reader.switches()], len(agent.writes())
+    while new_names not in seen[:-1] and len(seen) < 40:
+        agent.run()
+        if len(agent.writes()) != num_writes or seen[-1] == new_names:
+            num_writes = len(agent.writes())
+            seen.append(reader.switches())
+    assert set(seen) == {old_names, new_names}
+    assert seen.index(new_names) >= num_parts
+    assert max(one for one in range(20) if _is_there(node, one)) < 2 * num_parts
+
+
+def _is_there(node: ClusterNode, part: int) -> bool:
+    return node.api.request("GET", f"{REPORTS_PATH}/{node.name}.sweep.{part}").status == 200
 
 
 def newer_crd() -> dict[str, Any]:

@@ -119,6 +119,17 @@ def test_another_store_of_the_command_writes_within_the_same_lease(
         outputs.put(MORE)
 
 
+def test_it_waits_for_the_lease_of_a_killed_program(
+    volcano: ApiServer, open_store: Open, namespace: str, notes: list[str]
+) -> None:
+    give_lease(volcano, namespace, "killed")
+    store = open_store()
+    with store.hold_writes(namespace):
+        store.put(LEAF)
+    assert notes == [f"waiting for the Lease {namespace}/{LEASE_NAME} of killed to expire"]
+    assert members(volcano) == 1
+
+
 def test_without_a_namespace_no_server_is_expected(
     volcano: ApiServer, open_store: Open, notes: list[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""Kills of a generator that writes to a real server, or of the server itself.
+"""Kills and stops of a generator that writes to a real server, and kills of the server itself.
 
 A watch like a scheduler's is the referee.
 
@@ -19,6 +19,7 @@ from signal import SIGKILL
 
 import pytest
 
+from generator.cli.exit_codes import ExitCode
 from generator.kube.credentials import find_credentials
 from generator.kube.lease import LEASE_NAME
 from generator.kube.resources import LEASES
@@ -27,8 +28,9 @@ from generator.outputs.hypernode.model import HyperNode
 from tests.effort import IS_ALL, first_of
 from tests.generator.scenes import Scene
 from tests.generator.server.days import Day
-from tests.kube.conftest import WRITER
+from tests.kube.conftest import WRITER, connecting
 from tests.kube.observers import Observer
+from tests.kube.proxy import Fault, FaultProxy
 from tests.kube.servers import Cluster, serving
 from tests.lab.api_server import ApiServer
 from tests.lab.wait import wait_until
@@ -103,6 +105,31 @@ def test_kills_at_any_write_leave_a_valid_cluster_and_the_same_end(
     first, second = (Scene(root, scene.damaged) for scene in (cluster.scene, moved))
     assert write_undisturbed(root, first) == before
     assert write_undisturbed(root, first, second) == cluster.hypernodes()
+
+
+@pytest.mark.long
+def test_a_stop_signal_ends_the_writes_between_two_of_them(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    moved = recabled(cluster.scene)
+    with connecting(cluster.api) as transport, FaultProxy(cluster.api) as proxy:
+        with serving(cluster, tmp_path, proxy=proxy) as running:
+            cluster.await_tree()
+            observer = Observer(transport)
+            with observer.watching():
+                proxy.plague("^PATCH .*/hypernodes/", Fault(delay_s=1.0))
+                cluster.report(moved)
+                cluster.await_that(lambda: observer.num_events, "the plan has begun")
+                assert running.stop() == ExitCode.OK
+                stopped_after = observer.num_events
+                assert running.events[-1] == "generator stopped"
+                assert "writing hypernodes stopped" in running.events
+                assert cluster.holder() == ""
+                assert not cluster.is_cabled(moved)
+                with serving(cluster, tmp_path):
+                    cluster.await_tree(moved)
+        assert observer.num_events > stopped_after
+        assert (observer.dangling, observer.doubled) == ([], [])
 
 
 @pytest.mark.timeout(1500)

@@ -101,6 +101,26 @@ def test_labels_are_taken_over_under_approval_and_keep_their_values(
     assert cluster.labels(TIER_0) == after
 
 
+def test_the_label_of_a_node_with_a_gang_waits(
+    cluster: OutputCluster, leaves: list[tuple[str, ...]]
+) -> None:
+    wrong = leaves[1][0]
+    label(cluster, [(*leaves[0], wrong), leaves[1][1:], *leaves[2:]])
+    before = cluster.labels(TIER_0)
+    pods = cluster.run_gang(wrong, leaves[0][0])
+    words = ("adopt", "--labels", "topograph", "--namespace", cluster.namespace)
+    held = cluster.toponaut(*words, "-o", "json").document
+    assert held["waiting"] == [wrong]
+    done = cluster.toponaut(*words, "--approve", held["hash"])
+    assert done.code == ExitCode.OK, done.err
+    assert cluster.labels(TIER_0) == before
+    cluster.end_gang(pods)
+    rest = cluster.toponaut(*words, "-o", "json").document
+    assert {row["node"] for row in rest["labels"]} == {wrong}
+    assert cluster.toponaut(*words, "--approve", rest["hash"]).code == ExitCode.OK
+    assert cluster.labels(TIER_0) == before | {wrong: before[leaves[1][1]]}
+
+
 def test_it_refuses_keys_that_no_output_writes(
     cluster: OutputCluster, leaves: list[tuple[str, ...]]
 ) -> None:

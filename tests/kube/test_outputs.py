@@ -3,8 +3,7 @@
 One replica follows the cluster through all tests; between two tests it writes HyperNodes alone.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -64,6 +63,22 @@ def test_an_edited_label_is_restored_and_a_foreign_one_is_named(cluster: OutputC
     cluster.set_labels(second, {LEAF: "edited"})
     cluster.await_that(lambda: cluster.labels()[second] == wanted, "the label is restored")
     cluster.set_labels(first, {LEAF: None})
+
+
+def test_a_label_keeps_its_value_while_a_gang_runs(cluster: OutputCluster) -> None:
+    cluster.choose(LABELS)
+    cluster.await_written(LABELS)
+    before = cluster.labels()
+    one, other = cluster.scene.hosts[0], cluster.scene.hosts[-1]
+    pods = cluster.run_gang(one, other)
+    cluster.report(cluster.traded(one, other))
+    cluster.await_states({"labels": "Pending"})
+    assert cluster.labels() == before
+    cluster.end_gang(pods)
+    moved = before | {one: before[other], other: before[one]}
+    cluster.await_that(lambda: cluster.labels() == moved, "labels as cabled")
+    cluster.report(cluster.scene)
+    cluster.await_that(lambda: cluster.labels() == before, "labels as before")
 
 
 def test_a_node_that_loses_all_labels_gets_ours_again(cluster: OutputCluster, ports: Ports) -> None:
@@ -136,7 +151,13 @@ def test_a_topology_in_use_stays_until_nothing_uses_it(
 
 def test_one_refused_object_stops_no_other(cluster: OutputCluster, ports: Ports) -> None:
     refused = cluster.scene.hosts[3]
-    with refused_updates(cluster, refused):
+    path = f"{NODES.path(refused)}?dryRun=All"
+    probe = {"metadata": {"labels": {"probe": "x"}}}
+
+    def is_denied() -> bool:
+        return cluster.api.request("PATCH", path, probe, content_type=MERGE).status == 422
+
+    with cluster.denied_writes(NODES, f"request.name == '{refused}'", is_denied):
         cluster.choose(HYPERNODES_ALONE, LABELS, {"type": "slinky"})
         cluster.await_states({"labels": "Refused", "slinky": "Refused"})
         assert cluster.labels().keys() == set(cluster.scene.hosts) - {refused}
@@ -144,49 +165,3 @@ def test_one_refused_object_stops_no_other(cluster: OutputCluster, ports: Ports)
         assert (row["objects"], row["refused"]) == (len(cluster.scene.hosts) - 1, 1)
         assert refused in row["message"]
         cluster.check_rest(ports)
-
-
-@contextmanager
-def refused_updates(cluster: OutputCluster, node: str) -> Iterator[None]:
-    """Let an admission policy refuse all updates of one node.
-
-    The API server follows its policies with a delay, so both ends wait until it does.
-    """
-    api, name = "/apis/admissionregistration.k8s.io/v1", "refuse-one-node"
-    rule: Mapping[str, Any] = {
-        "apiGroups": [""],
-        "apiVersions": ["*"],
-        "operations": ["UPDATE"],
-        "resources": ["nodes"],
-    }
-    policy = {
-        "metadata": {"name": name},
-        "spec": {
-            "matchConstraints": {"resourceRules": [rule]},
-            "validations": [{"expression": f"object.metadata.name != '{node}'"}],
-        },
-    }
-    binding = {
-        "metadata": {"name": name},
-        "spec": {"policyName": name, "validationActions": ["Deny"]},
-    }
-    kinds = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
-
-    def is_refused() -> bool:
-        answer = cluster.api.request(
-            "PATCH",
-            f"{NODES.path(node)}?dryRun=All",
-            {"metadata": {"labels": {"probe": "x"}}},
-            content_type=MERGE,
-        )
-        return answer.status == 422
-
-    try:
-        for kind, document in zip(kinds, (policy, binding), strict=True):
-            cluster.api.expect("POST", f"{api}/{kind}", document)
-        cluster.await_that(is_refused, "the policy is in force")
-        yield
-    finally:
-        for kind in kinds:
-            cluster.api.request("DELETE", f"{api}/{kind}/{name}")
-        cluster.await_that(lambda: not is_refused(), "the policy is gone")

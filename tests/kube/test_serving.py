@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.kube.resources import FABRICS, HYPERNODES, RECORDS, REPORTS
+from generator.kube.resources import FABRICS, HYPERNODES, NODES, RECORDS, REPORTS
 from generator.kube.transport import KubeRequest
 from generator.objects.write_policy import APPROVED_PLAN_ANNOTATION
-from tests.kube.conftest import connecting
+from tests.kube.conftest import WRITER, connecting
 from tests.kube.days import BUDGET, Day, create_all, day_of
 from tests.kube.proxy import Fault, status_body
 from tests.lab.api_server import ApiServer
+from topology.model.errors import KubeError
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
 
@@ -193,6 +194,29 @@ def test_it_splits_no_domain_under_a_running_gang(day: Day) -> None:
     day.await_tree()
 
 
+def test_it_writes_nothing_while_it_is_paused(day: Day) -> None:
+    cluster = day.cluster
+    cluster.want(changeBudget=BUDGET, paused=True)
+    before = cluster.versions()
+    day.move()
+    cluster.await_that(lambda: cluster.conditions()["Ready"] == "-Paused", "the pause is told")
+    cluster.check_rest(day.ports)
+    assert cluster.toponaut("apply").code == ExitCode.CHECK_FAILED
+    assert cluster.versions() == before
+    cluster.want(changeBudget=BUDGET)
+    day.await_tree()
+
+
+def test_it_drops_a_deleted_node_and_takes_it_back(day: Day) -> None:
+    gone = day.scene.hosts[-1]
+    day.cluster.forget([gone])
+    day.cluster.api.expect("DELETE", NODES.path(gone))
+    day.cluster.await_tree(day.scene, but_for=[gone])
+    day.cluster.add_node(gone)
+    day.cluster.report(day.scene)
+    day.await_tree()
+
+
 def test_it_deletes_nothing_when_all_agents_vanish(day: Day) -> None:
     before = day.cluster.versions()
     day.cluster.api.expect("DELETE", REPORTS.path())
@@ -238,6 +262,47 @@ def test_it_lists_again_after_its_watches_expired(day: Day) -> None:
 def test_it_repeats_a_write_whose_answer_was_lost(day: Day) -> None:
     day.proxy.fail(WRITES, *[Fault(is_lost=True)] * 2)
     day.move()
+    day.await_tree()
+
+
+def test_it_follows_a_slow_server(day: Day) -> None:
+    day.proxy.plague("", Fault(delay_s=1.0))
+    day.proxy.cut()
+    day.move()
+    day.await_tree()
+
+
+def test_it_continues_when_its_token_is_valid_again(day: Day) -> None:
+    since = day.num_lines
+    day.proxy.plague("", Fault(401, body=status_body(401, "Unauthorized", "Unauthorized")))
+    day.proxy.cut()
+    day.await_line("cannot follow objects", "401", since)
+    day.move()
+    day.proxy.relent()
+    day.await_tree()
+
+
+def test_it_reports_denied_writes_and_writes_once_they_are_admitted(day: Day) -> None:
+    cluster, reason = day.cluster, "nobody writes HyperNodes today"
+    path = HYPERNODES.path(min(cluster.versions()))
+    is_ours = f"request.userInfo.username == '{WRITER}'"
+    with connecting(cluster.api) as other:
+
+        def is_denied() -> bool:
+            try:
+                other.ask(KubeRequest("DELETE", path, (("dryRun", "All"),)), timeout_s=30)
+            except KubeError:
+                return True
+            return False
+
+        with cluster.denied_writes(HYPERNODES, is_ours, is_denied, reason=reason):
+            before = cluster.versions()
+            day.move()
+            day.await_that(
+                lambda: cluster.conditions()["Ready"] == "-WriteFailed", "the denial is told"
+            )
+            assert reason in cluster.message("Ready")
+            assert cluster.versions() == before
     day.await_tree()
 
 

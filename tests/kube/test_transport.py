@@ -125,6 +125,20 @@ def test_it_never_repeats_a_write_by_itself(
     through.ask(KubeRequest("GET", f"{path}/once"), timeout_s=5)
 
 
+def test_it_times_out_on_a_server_that_hangs(other_api: ApiServer) -> None:
+    """Over a connection that is open, and over one that has to be opened first."""
+    with connecting(other_api) as transport, connecting(other_api) as unconnected:
+        transport.ask(NAMESPACES, timeout_s=10)
+        other_api.suspend()
+        for one in (transport, unconnected):
+            started_s = time.monotonic()
+            with pytest.raises(KubeUnavailable):
+                one.ask(NAMESPACES, timeout_s=0.5)
+            assert time.monotonic() - started_s < 5
+        other_api.resume()
+        transport.ask(NAMESPACES, timeout_s=10)
+
+
 def test_it_refuses_a_server_with_another_authority(api: ApiServer, other_api: ApiServer) -> None:
     with (
         connecting(other_api, api.url) as stranger,
