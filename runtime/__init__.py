@@ -10,6 +10,7 @@
     clock            the time of day and monotonic seconds
     checks           the lines of `doctor`: what is wrong, and what mends it
     watch            repeats a command, and prints its output again when it has changed
+    progress         what long work says of itself while it runs
     retry            waits: backoff, cooldown between rounds, allowances of tokens
     values           parsers of option values: numbers, durations and HOST:PORT
     click_types      types of option values for click: paths, and texts that a parser refuses

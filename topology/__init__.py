@@ -14,5 +14,5 @@ Data flows from text to facts, and on through reports, fabric, planes and tiers 
     cabling      a cabling plan compared with the fabric, and the repairs that make them equal
     synthetic    generated fabrics with known truth and known damage, for tests and benchmarks
 
-It imports the standard library and numpy, and pydantic where documents enter and leave.
+It imports the standard library and numpy, and msgspec and pydantic where documents enter and leave.
 """

@@ -15,5 +15,6 @@
 - `dump_formats`: detects and parses saved InfiniBand dumps.
 - `file_inspection`: format, counts and bad lines of any file.
 
-May import `store`, `objects`, `kube.access` and `topology`. Never `observe`.
+May import `store`, `objects`, `kube.access` and `topology`; `file_inspection` also imports the
+parsers of HyperNodes and requests. Never `observe`.
 """

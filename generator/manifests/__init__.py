@@ -14,5 +14,6 @@ ignored_fields: fields that had no effect, and what a table of fields is: each h
 tier_names: the tiers behind the level names of other systems.
 resource_units: resource requests as nodes count them: in slots, if they list only slots.
 
-The package imports `generator.objects`, `generator.placement` and `topology`.
+The package imports `generator.objects`, `generator.placement`, `generator.outputs` (the prefix of
+label keys) and `topology`.
 """

@@ -8,6 +8,7 @@ Pure: no I/O, no logging, no random source; a clock is passed in.
 `presets`: the order of the objective vector of each scheduler system, and how it tries domains
     and fills nodes, as data.
 `quantities`: Kubernetes quantities, and the units in which the engine counts each resource.
+`node_selection`: which nodes a pod may use: labels, names and taints.
 `budget`: the steps and the deadline of a query.
 `answer`: the placement, the reason, verdicts and alternatives, and their JSON form.
 `engine`: answers one request on a snapshot.

@@ -8,6 +8,7 @@
 - `replica`: the cluster as a backend: watches, leader election, fenced writes; its Events and
   token checks.
 - `endpoints`: the metrics and health ports, Events, and the security of the gRPC port.
+- `page_port`: the port of the page, behind the authentication of the gRPC port.
 
 May import every package of the generator but `cli`. Only `cli` imports it.
 """

@@ -8,6 +8,7 @@
     dispute_findings    findings about ids that two devices claim
     device_resolution   joins claims with common strong ids or names to devices
     device_kinds        decides host or switch if the source does not; unique names and their order
+    node_names          which node a host name means
     id_owners           strong id to node, for the next generation
 
 It imports `topology.model`.

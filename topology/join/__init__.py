@@ -14,6 +14,6 @@
     link_pairs           finds both ports of each neighbor entry, and pairs entries to links
     port_table           the ports of a fabric as arrays
 
-It imports `topology.model`, `topology.identity`, packed reports of `topology.reports`, and the
-sweep columns and node names of `topology.sources`.
+It imports `topology.model`, `topology.identity`, and the sweep columns and node names of
+`topology.sources`.
 """

@@ -13,6 +13,7 @@
     cabling_plan    a cabling plan as a person wrote it
     errors          every error of the project, in one tree
     kube_errors     an answer of the Kubernetes API server to the KubeError it means
+    name_ranges     names in the form of Slurm's hostlists
     globs           faults of shell wildcards
     text            the encoding of foreign text, by its byte order mark
     validation      validation errors of pydantic and msgspec in plain words

@@ -9,6 +9,6 @@ pod_fields, metadata: the fields without effect of pods, and of the metadata of 
 companions: kinds that run no pods.
 unlisted_resources: what pods take of a node although no node lists it.
 
-The package imports `generator.placement` and its siblings `fields`, `ignored_fields`, `objects`,
-`pods`, `resource_units` and `tier_names`; the modules for schedulers import it.
+The package imports `generator.placement` and its siblings `fields`, `gang_pods`, `ignored_fields`,
+`objects`, `pods`, `resource_units` and `tier_names`; the modules for schedulers import it.
 """

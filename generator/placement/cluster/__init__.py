@@ -8,5 +8,6 @@
 `capacity`: what is left of shapes while pods are placed and removed.
 `min_cover`: the fewest bins that hold a number of pods.
 
-May import `topology`, numpy, and from `placement` only `groups` and `request`.
+May import `topology`, numpy, and from `placement` only `budget`, `groups`,
+`node_selection` and `request`.
 """

@@ -8,5 +8,6 @@
 `leaf_rows`: which of equally good leaves Slurm's tree plugin takes.
 `task_topology`: places pods by buckets and node scores, as Volcano's plugin does.
 
-May import `answer`, `cluster`, `explain`, `presets`, `problem`, `request` and `solve`.
+May import `answer`, `budget`, `cluster`, `explain`, `groups`, `presets`, `problem`, `request` and
+`solve`.
 """

@@ -10,5 +10,5 @@
 `domain_capacity`: the pods of a group that each domain holds, and the sort order of domains.
 `trial`: pods that are placed to try, and what they leave free.
 
-May import `cluster`, `groups`, `presets` and `request`.
+May import `answer`, `budget`, `cluster`, `groups`, `presets` and `request`.
 """

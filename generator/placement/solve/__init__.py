@@ -9,5 +9,5 @@
 `equivalence`: classes of nodes and units that are alike for a job.
 `greedy`: a placement without proof, one part after the other.
 
-May import `answer`, `cluster`, `presets`, `problem` and `request`.
+May import `answer`, `budget`, `cluster`, `presets`, `problem` and `request`.
 """
