@@ -33,6 +33,7 @@ REGISTRIES = re.compile(
         )
     )
 )
+OUR_PATHS = re.compile(r"`((?:agent|generator|runtime|tests|tools|topology)/[a-z0-9_/]*(?:\.py|/))")
 MACHINE_PATHS = re.compile(r"(?<![\w./-])/(?:root|home|Users|work|opt/wheels)/[\w.-]+")
 LOCKED = re.compile(
     r"(?P<name>[a-z0-9.-]+)(?:\[(?P<extras>[a-z0-9,-]+)\])?==(?P<version>[\w.]+)(?: ; .+)? \\\Z"
@@ -205,3 +206,20 @@ def test_its_guide_names_only_files_and_names_that_exist() -> None:
         if not re.search(rf"\b{name}\b", (ROOT / path).read_text())
     ]
     assert not wrong
+
+
+def test_it_documents_only_files_that_exist() -> None:
+    # A decision stays as it was written, with the files of its time.
+    documents = [
+        (path, text)
+        for path, text in texts()
+        if path.suffix == ".md" and path.parent.name != "adr" and path.name != "CHANGELOG.md"
+    ]
+    unknown = [
+        f"{path}: {name}"
+        for path, text in documents
+        for name in OUR_PATHS.findall(text)
+        if not (ROOT / name).exists()
+    ]
+    assert len(documents) > 1
+    assert not unknown

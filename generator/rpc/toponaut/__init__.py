@@ -1,1 +1,1 @@
-"""Toponaut's proto packages."""
+"""Toponaut's proto packages: v1."""

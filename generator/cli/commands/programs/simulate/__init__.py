@@ -1,4 +1,8 @@
-"""`toponaut simulate`: synthetic fabrics to try commands on, and replays of jobs."""
+"""`toponaut simulate`: synthetic fabrics to try commands on, and replays of jobs.
+
+- fabric: a synthetic fabric and its faults, as files
+- jobs: a replay of a trace of jobs
+"""
 
 from __future__ import annotations
 
