@@ -106,18 +106,20 @@ class ClusterNode:
 class ClusterAgent:
     """The agent of one node, round by round, on a clock that a test moves."""
 
-    def __init__(self, node: ClusterNode, root: Path, *, url: str = "") -> None:
+    def __init__(self, node: ClusterNode, root: Path, *, url: str = "", mac: str = MAC) -> None:
         """Start nothing yet.
 
         Args:
             node: on which it runs.
             root: for its files.
             url: of the API server, where it is another one than the real one's.
+            mac: of its node's port.
         """
         self.node = node
+        self._mac = mac
         self.clock = FakeClock()
         self.answers: dict[str, Answer] = {}
-        self.sysfs = plant(root / "sys", card("eth0", "0000:03:00.0", MAC))
+        self.sysfs = plant(root / "sys", card("eth0", "0000:03:00.0", mac))
         self.token_file = root / "token"
         self.token_file.write_text(node.token())
         self._address = parse_api_url(url or node.api.url)
@@ -127,7 +129,7 @@ class ClusterAgent:
 
     def hear(self, *rows: tuple[str, str, str]) -> None:
         """Set the neighbors of lldpd, as port, switch and the switch's port."""
-        self.answers |= {"neighbors": printed(heard(*rows)), "chassis": printed(chassis(MAC))}
+        self.answers |= {"neighbors": printed(heard(*rows)), "chassis": printed(chassis(self._mac))}
 
     def start(
         self,

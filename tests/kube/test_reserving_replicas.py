@@ -12,14 +12,18 @@ from generator.kube.resources import RESERVATIONS
 from generator.rpc.status_errors import CallFailure, FailureKind, decode_failure
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
+from tests.generator.rpc.replicas import SERVICE_NAMES, Mount
 from tests.generator.scenes import PAIRS, Scene, run
+from tests.kube.accounts import AUDIENCE, create_accounts
 from tests.kube.conftest import WRITER
 from tests.kube.reservers import clear
 from tests.kube.servers import DEADLINE_S, Cluster, Generator, serving
 from tests.lab.api_server import ApiServer
+from tests.lab.certificates import Authority
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
 
+AUTHORITY = Authority("ca")
 GPUS = {"nvidia.com/gpu": 8}
 GROUP = "scheduling.k8s.io/group-name"
 
@@ -40,13 +44,18 @@ def spec(gang: str, count: int) -> pb.PlacementSpec:
 
 
 class Caller:
-    """Calls one replica."""
+    """Calls one replica; with a token over TLS, else without both."""
 
-    def __init__(self, generator: Generator) -> None:
+    def __init__(self, generator: Generator, token: str = "") -> None:
         self._address = generator.address
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else None
 
     def _open(self) -> grpc.Channel:
-        return grpc.insecure_channel(self._address)
+        if self._metadata is None:
+            return grpc.insecure_channel(self._address)
+        trust = grpc.ssl_channel_credentials(AUTHORITY.pem)
+        name = (("grpc.ssl_target_name_override", SERVICE_NAMES[0]),)
+        return grpc.secure_channel(self._address, trust, options=name)
 
     def reserve(self, gang: str, count: int, id_: str = "") -> pb.ReserveResponse:
         asked = pb.ReserveRequest(
@@ -54,12 +63,14 @@ class Caller:
         )
         with self._open() as channel:
             stub = placement_pb2_grpc.PlacementServiceStub(channel)
-            return stub.Reserve(asked, timeout=DEADLINE_S)
+            return stub.Reserve(asked, timeout=DEADLINE_S, metadata=self._metadata)
 
     def confirm(self, id_: str) -> pb.Reservation:
         with self._open() as channel:
             stub = placement_pb2_grpc.PlacementServiceStub(channel)
-            return stub.Confirm(pb.ConfirmRequest(id=id_), timeout=DEADLINE_S).reservation
+            return stub.Confirm(
+                pb.ConfirmRequest(id=id_), timeout=DEADLINE_S, metadata=self._metadata
+            ).reservation
 
     def fits(self, count: int) -> bool:
         with self._open() as channel:
@@ -136,6 +147,31 @@ def test_it_passes_every_reservation_on_when_a_leader_is_killed(
         kubeconfig = cluster.api.kubeconfig(WRITER)
         ran = run("reservations", "--kube", "--kubeconfig", kubeconfig, "-o", "json")
         assert len(ran.document) == 3
+
+
+@pytest.mark.long
+def test_a_follower_reserves_through_the_leader_with_the_callers_token(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    accounts = create_accounts(cluster.api, cluster.namespace)
+    secret = Mount(tmp_path / "tls")
+    secret.deliver(AUTHORITY.issue(SERVICE_NAMES[0], *SERVICE_NAMES))
+    # As in the chart: all addresses, a certificate of the Service, and the address of the pod.
+    words = ["--listen", "0.0.0.0:0", "--tls-cert", str(secret.files.cert)]
+    words += ["--tls-key", str(secret.files.key), "--token-audience", AUDIENCE]
+    env = {"POD_IP": "localhost"}
+    with (
+        serving(cluster, tmp_path, *words, env=env) as first,
+        serving(cluster, tmp_path, *words, env=env) as second,
+    ):
+        _, follower = order(cluster, first, second)
+        caller = Caller(follower, accounts.token("scheduler"))
+        made = caller.reserve("ns/a", 2)
+        (stored,) = cluster.items(RESERVATIONS)
+        assert stored["spec"]["holder"].endswith(f":{cluster.namespace}:scheduler")
+        assert caller.confirm(made.reservation.id).phase == pb.RESERVATION_PHASE_CONFIRMED
+        stranger = Caller(follower, accounts.token("stranger"))
+        assert refusal(stranger).kind is FailureKind.FORBIDDEN
 
 
 def test_it_counts_bound_pods_and_their_reservation_only_once(
