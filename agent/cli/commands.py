@@ -234,7 +234,7 @@ def _report_folder(values: Values) -> Path | None:
     """
     source, publish = read_group(SourceOptions, values), read_group(RunOptions, values).publish
     folder = publish or (source.store / REPORTS if source.store else None)
-    if (folder is None) is not source.kube:
+    if source.kube == (folder is not None):
         raise click.UsageError("set where reports go: either --kube, or --store or --publish")
     if values["api_server"] and not source.kube:
         raise click.UsageError("--api-server needs --kube: without it, reports go into a folder")

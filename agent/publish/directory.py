@@ -75,7 +75,7 @@ class ReportFolder:
     """The reports of one node in a folder that may hold the reports of other nodes too."""
 
     def __init__(self, folder: Path, node_name: str) -> None:
-        """Keep the folder and the node's name, which is checked and so safe as a file name."""
+        """Keep the folder and the node's name, which is checked: it is a safe file name."""
         self._folder = folder
         self._node_name = node_name
         self._own_part = re.compile(

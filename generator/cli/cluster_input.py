@@ -91,7 +91,11 @@ def fit_to_cluster(loaded: LoadedRequest, cluster: ClusterInput | None) -> Loade
 
 
 def fit_to_server(loaded: LoadedRequest) -> LoadedRequest:
-    """Leave out what a server does not count; print what that is."""
+    """Remove host ports, which a server does not count, from the request, and print them.
+
+    Raises:
+        ConfigError: pods take shares of GPUs, which a server does not count either.
+    """
     return _print_fit(*loaded.fit_to_server())
 
 

@@ -428,14 +428,15 @@ def write_plan(
     observed: ObservedHyperNodes,
     target: DecisionStore | None = None,
 ) -> WriteOutcome:
-    """Carry out a decision, and print the actions that are done; call it within `hold_writes`.
+    """Apply a decision and print the finished actions. Call it inside `hold_writes`.
 
     Args:
         decision: what to do.
-        store: what the decision follows from.
-        output: the format of the done actions.
-        observed: what the decision follows from; nothing is written if it has changed.
-        target: where it is written; None: the store.
+        store: the store that the decision was made from.
+        output: the format of the finished actions.
+        observed: the HyperNodes and the record that the decision was made from; if they have
+            changed since, nothing is written.
+        target: where to write; None writes to `store`.
     """
     num_done, total = 0, len(decision.plan)
 

@@ -76,9 +76,9 @@ def render_schema(name: str) -> str:
 
 
 def add_field_docs(schema: dict[str, Any], model: Model) -> dict[str, Any]:
-    """Return the JSON schema of a model with the descriptions of its fields; it is changed.
+    """Add the field descriptions of a model to its JSON schema in place, and return it.
 
-    A description that the schema has already stays.
+    A description already in the schema stays.
     """
     classes = {found.__name__: found for found in _find_models(model, set())}
     _describe(schema, model)

@@ -3,7 +3,7 @@
 - `inputs`: the inputs of one observation, as one value.
 - `sources`: reads them for commands, from files or a cluster.
 - `claims`: reports to claims; the sweep of each subnet that counts. Pure.
-- `sweep_choice`: which sweep of a subnet counts, and what speaks against it. Pure.
+- `sweep_choice`: which sweep of a subnet counts, and the problems and findings about it. Pure.
 - `named_sweepers`: the nodes whose sweeps count, and the subnets that need one. Pure.
 - `host_evidence`: a sweep compared with what hosts report about themselves. Pure.
 - `sweep_views`: the cables of a sweep as arrays, and how two sweeps differ. Pure.

@@ -54,7 +54,7 @@ class Inputs:
     findings: tuple[Finding, ...] = ()
     """About the sweeps themselves: ignored, contradicted or in disagreement."""
     doubts: tuple[SweepDoubt, ...] = ()
-    """What speaks against the sweeps that are used."""
+    """Doubts about the sweeps that are used."""
     unknown_settings: tuple[UnknownSetting, ...] = ()
     """The settings of the tree of which no good value is known."""
     fabric: Mapping[str, Any] | None = None

@@ -1,4 +1,4 @@
-"""Chooses the sweep of each subnet that counts, and says what speaks against it. Pure.
+"""Chooses the sweep that counts for each subnet, with the problems and findings about it. Pure.
 
 A sweep counts only if its node is named (`named_sweepers`). The elected node's sweep is used before
 that of its spare, unless hosts contradict it. A doubt holds plans that depend on the sweep: hosts
@@ -258,7 +258,7 @@ class SweepChooser:
         """By subnet and node."""
 
     def choose(self, sweeps: Collection[ReportedSweep], evidence: SweepEvidence) -> SweepChoice:
-        """Return the sweep that counts for each subnet, and what speaks against it.
+        """Return the sweep that counts for each subnet, and the problems and findings about it.
 
         Small sweeps are parsed first. Cost: O(port lines) of changed sweeps, O(ports) of hosts.
         """
@@ -360,7 +360,7 @@ class SweepChooser:
         evidence: SweepEvidence,
         verdicts: SweepVerdicts,
     ) -> None:
-        """Record what speaks against the sweep that is used."""
+        """Record the problems, findings and doubts about the sweep that is used."""
         sweep, named = used.sweep, evidence.named
         subnet, confirmed = sweep.subnet, named.counted_node(sweep.subnet)
         is_confirmed = not named.has_agent_tokens or sweep.node == confirmed

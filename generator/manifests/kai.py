@@ -163,7 +163,7 @@ def _parse_set_tiers(owner: KubeObject, pods: PodSet, levels: LevelNames) -> dic
 
 
 def _warn_of_leader(owner: KubeObject, workers: PodSet) -> None:
-    """Say that segments of the workers are not those of KAI, which begin with the leader."""
+    """Warn that KAI counts the leader into the first segment, and Toponaut does not."""
     size = workers.annotations.get(f"{PREFIX}segment-size")
     if size.exists and owner.spec.get("leaderWorkerTemplate", "leaderTemplate").exists:
         size.warn("KAI counts the leader into the first segment, and Toponaut does not")

@@ -75,7 +75,7 @@ def leave_out_ports(spec: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Note
 def _convert_groups(
     spec: Mapping[str, Any], convert: Callable[[Group, str], Group]
 ) -> dict[str, Any]:
-    """Return a spec with other groups of pods."""
+    """Return a spec with each leaf group replaced by `convert(group, path)`."""
 
     def descend(group: Group, path: str) -> Group:
         if "children" not in group:

@@ -231,8 +231,12 @@ class _SubgroupPolicies:
         self.policy_of: dict[str, int] = {}
         """Index of its policy, by name of a subgroup."""
 
-    def find_subgroup(self, pod: KubeObject) -> str:
-        """Return the name of the first policy that selects the pod, with its partition."""
+    def assign_subgroup(self, pod: KubeObject) -> str:
+        """Return the subgroup of a pod, and remember its policy.
+
+        The first policy counts that selects the pod and whose matchLabelKeys the pod has. The name
+        is the policy's name and the pod's values of these keys; empty without such a policy.
+        """
         labels = _as_mapping(pod.labels.value)
         for index, policy in enumerate(self._policies):
             keys = [key.text() for key in policy.get("matchLabelKeys").items()]
@@ -281,7 +285,7 @@ def _build_subgroups(
     Pods whose roles have minimums are grouped by role.
     """
     has_roles = spec.get("minTaskMember").exists and not spec.get("subGroupPolicy").items()
-    split = _find_role if has_roles else policies.find_subgroup
+    split = _find_role if has_roles else policies.assign_subgroup
     rows = [pod_set.render_group() for pod_set in group_pods(pods, split)]
     return policies.build_parents([row | policies.parse_bounds(row) for row in rows])
 

@@ -17,7 +17,7 @@ LEVEL_FIELDS: Final = (*_KEYS, *_OTHER_NAMES, "parentTopologyLayer")
 
 
 class TopologyLevel(NamedTuple):
-    """The names of a level."""
+    """One level of a Topology: its label keys, and its names in KAI, Grove or Koordinator."""
 
     keys: tuple[str, ...]
     """Label keys; several if nodes have one of them."""

@@ -157,7 +157,11 @@ def _describe(value: object) -> str:
 
 
 def _expand_list(document: YamlDocument) -> Iterator[YamlDocument]:
-    """Yield the members of a list; those of a NodeList and the like may lack what the list says."""
+    """Yield the items of a list object, or any other document unless it is empty.
+
+    An item of a typed list, such as NodeList, gets the list's apiVersion, and its kind without
+    `List`, if it has none.
+    """
     value = document.value
     kind, items = (value.get("kind"), value.get("items")) if isinstance(value, dict) else ("", "")
     if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):

@@ -174,9 +174,10 @@ def _copy_cables(fabric: Fabric, plane: Plane) -> _SwitchCables:
 
 
 def _guess_ends(tree: TopologyTree, unnamed: Sequence[Finding]) -> Mapping[str, Sequence[PortName]]:
-    """Return for each switch of a tree the devices below its domain, without their ports.
+    """Return the likely cable ends of each switch of a tree, which has no cables.
 
-    A tree has no cables. If symmetry shows one lost switch in a domain, its ports count.
+    These are the devices below its domain, with empty port names. If exactly one unnamed finding
+    about a lost switch lies in the domain, they are the ports of that finding.
     """
     known: dict[str, Sequence[PortName]] = {}
     for domain in tree.domains:

@@ -43,7 +43,7 @@ class Observation:
     unknown_subnets: tuple[str, ...] = ()
     """InfiniBand subnets whose cables are unknown, so the tree lacks their connections."""
     doubts: tuple[SweepDoubt, ...] = ()
-    """What speaks against the sweeps that the tree follows from."""
+    """Doubts about the sweeps that the tree follows from."""
     planes: tuple[str, ...] = ()
     """The networks that have ports."""
     plan_stops: tuple[str, ...] = ()

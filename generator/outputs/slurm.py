@@ -252,9 +252,9 @@ def _build_switch_row(switch: SlurmSwitch) -> dict[str, str]:
 
 
 def _fold_as_text(names: Sequence[str]) -> str:
-    """Return names as a list that Slurm cannot take for a number, a boolean or null.
+    """Return a list of names, with a comma if YAML reads the list as another type than text.
 
-    A node keeps its name. hostlist.c skips separators at the end of a list.
+    hostlist.c ignores a comma at the end of a list, so node names do not change.
     """
     folded = fold_names(names)
     return f"{folded}," if is_other_type(folded) else folded

@@ -92,7 +92,10 @@ _Quantity = Annotated[int, PlainValidator(_check_quantity), WithJsonSchema(_QUAN
 
 
 def _count_units(quantities: Mapping[str, int | str]) -> dict[str, int]:
-    """Return the units of quantities; a request of nothing is one of no slots, as in a message."""
+    """Return a request in the units of `quantities`.
+
+    An empty request becomes zero slots, as in an RPC message.
+    """
     return count_request(quantities) or {"slots": 0}
 
 

@@ -126,17 +126,23 @@ def build_damped(num_changes: int, conflict_text: str) -> tuple[ConditionChange,
 def build_held_plan(verdict: PlanVerdict, *, before: HeldPlan | None, now: datetime) -> HeldPlan:
     """Return the held plan for the status, with the time at which it was first held."""
     counts = verdict.counts
-    same = before if before is not None and before.hash == verdict.hash else None
-    if same is not None and (parse_observed_at(same.since) is None or is_ahead(same.since, now)):
-        same = None  # with such a time, the plan would never be released
     return HeldPlan(
         hash=verdict.hash,
-        since=same.since if same else _render_time(now),
+        since=_valid_since(before, verdict.hash, now) or _render_time(now),
         creates=counts.get(Op.CREATE, 0),
         updates=counts.get(Op.UPDATE, 0),
         deletes=counts.get(Op.DELETE, 0),
         moved_nodes=verdict.num_moved,
     )
+
+
+def _valid_since(before: HeldPlan | None, plan: str, now: datetime) -> str | None:
+    """Return since when a plan is held, or None if it was not held or the time is unusable."""
+    if before is None or before.hash != plan:
+        return None
+    if parse_observed_at(before.since) is None or is_ahead(before.since, now):
+        return None  # with such a time, the plan would never be released
+    return before.since
 
 
 def is_released(held: HeldPlan, release_after_s: int | None, now: datetime) -> bool:

@@ -45,7 +45,7 @@ trees carry over the name of a domain that keeps most of its nodes, so the first
 from most of the nodes."""
 ALWAYS_ALLOWED_NODES: Final = 2
 ALWAYS_ALLOWED_DOMAINS: Final = 1
-_NEVER_HELD: Final = 100
+_UNLIMITED_PERCENT: Final = 100
 """A budget of 100 % holds nothing, although the changes of an hour may be more than all nodes."""
 _MAX_SHOWN: Final = 5
 _HASH_DIGITS: Final = 16
@@ -135,7 +135,7 @@ class PlanEvidence(NamedTuple):
     gangs: Collection[Gang] = ()
     """Those that run."""
     doubts: Sequence[SweepDoubt] = ()
-    """What speaks against the sweeps that the plan follows from."""
+    """Doubts about the sweeps that the plan follows from."""
     holds: Sequence[HoldReason] = ()
     """Reasons to hold any plan, as for taking over objects of others."""
 
@@ -208,7 +208,7 @@ def _check_node_budget(
         num_nodes, budget.nodes_percent, always_allowed=ALWAYS_ALLOWED_NODES
     )
     num_earlier = len(set(recent).difference(moved))
-    is_limited = bool(moved) and budget.nodes_percent < _NEVER_HELD
+    is_limited = bool(moved) and budget.nodes_percent < _UNLIMITED_PERCENT
     if is_limited and len(moved) + num_earlier > allowed:
         yield HoldReason(
             HoldKind.TOO_MANY_NODES,
@@ -228,7 +228,7 @@ def _check_domain_budget(
         allowed = compute_allowance(
             sizes[tier], budget.domains_percent, always_allowed=ALWAYS_ALLOWED_DOMAINS
         )
-        if len(names) + num_earlier > allowed and budget.domains_percent < _NEVER_HELD:
+        if len(names) + num_earlier > allowed and budget.domains_percent < _UNLIMITED_PERCENT:
             yield HoldReason(
                 HoldKind.TOO_MANY_DOMAINS,
                 f"tier {tier} would lose {len(names)} of {sizes[tier]} domains, at most {allowed} "

@@ -202,6 +202,7 @@ class _Planner:
         self._node_parents = NodeParents(self._current.values())
 
     def release(self) -> None:
+        """Pass 1: drop the members that HyperNodes may no longer list, top down."""
         for name in _top_down(
             hypernode for hypernode in self._current.values() if hypernode.is_ours
         ):
@@ -217,6 +218,7 @@ class _Planner:
                 self._put(_with_members(old, remaining), reason)
 
     def move_nodes(self) -> None:
+        """Pass 2: move nodes from leaf to leaf, and create the leaves that are still absent."""
         targets = (name for name in self._desired if self._is_plain_leaf(name))
         for chain in order_moves(move for name in targets for move in self._find_moves(name)):
             self._drop_nodes(chain[0])
@@ -227,16 +229,22 @@ class _Planner:
                 self._put(self._desired[name], "new domain")
 
     def raise_tiers(self) -> None:
+        """Pass 3: raise the tiers of existing HyperNodes, top down.
+
+        A HyperNode whose children do not all exist on lower tiers keeps its old members for now.
+        """
         for name in _top_down(self._desired.values()):
             old, goal = self._current.get(name), self._desired[name]
             if old is None or goal.tier <= old.tier:
                 continue
-            if not self._is_ready(goal):
-                members = old.members or _PLACEHOLDER_MEMBERS
-                goal = replace(goal, members=members)
-            self._fill(goal)
+            if self._is_ready(goal):
+                self._fill(goal)
+            else:
+                interim = replace(goal, members=old.members or _PLACEHOLDER_MEMBERS)
+                self._fill(interim)
 
     def write_final(self) -> None:
+        """Pass 4: write every HyperNode that is not yet as desired, bottom up."""
         # A leaf that takes nodes comes first: the leaf that has them drops them just before.
         rows = [
             (
@@ -252,6 +260,7 @@ class _Planner:
             self._fill(goal)
 
     def delete(self) -> None:
+        """Pass 5: delete our HyperNodes that are no longer in the tree, top down."""
         obsolete = [
             hypernode
             for hypernode in self._current.values()

@@ -290,10 +290,10 @@ class FabricStore:
     def read_record(self) -> StoredRecord:
         """Return the record of the HyperNodes that were decided last.
 
-        A file that cannot be read is a problem, and the next record replaces it.
+        A file that cannot be read is returned as a problem; the next record overwrites it.
 
         Raises:
-            KubeError: it is not known whether there is a record.
+            KubeError: the API server does not say whether a record exists.
         """
         try:
             listing = self.objects.read(RECORDS)

@@ -152,7 +152,11 @@ def _find_newest(objects: Sequence[PackedReport], *, now: datetime) -> PackedRep
 
 
 def _rank_time(report: PackedReport, now: datetime) -> tuple[bool, float]:
-    """Return whether a time is not ahead, and its seconds since 1970; -inf if it is unusable."""
+    """Return the sort key of a report by its time.
+
+    The key is whether the time is not ahead of the clock, then its seconds since 1970, which are
+    -inf if the time is unusable.
+    """
     text = report.status.observed_at
     observed = parse_observed_at(text)
     seconds = float("-inf") if observed is None else observed.timestamp()

@@ -199,7 +199,7 @@ class _UnknownCable(NamedTuple):
 
 @dataclass(slots=True)
 class _ResolvedPlan:
-    """The plan with port numbers."""
+    """A cabling plan in port numbers of `PlanPorts`, and the cables that cannot be compared."""
 
     cables: dict[Pair, PlannedCable] = field(default_factory=dict)
     """By port numbers, the lower one first."""
@@ -274,10 +274,10 @@ def _select_observed(links: Iterable[Link], planned: set[Pair]) -> _ObservedCabl
 def _mark_unobservable(
     resolved: _ResolvedPlan, observed: _ObservedCables, *, fabric: Fabric, ports: PlanPorts
 ) -> None:
-    """Mark a cable as unknown if it cannot be compared.
+    """Mark the planned cables that cannot be compared as unknown.
 
-    So is one whose ends do not report and whose ports hold no other cable, and one whose cable may
-    be in the planned port under another name: of the same number, of another scheme, or none.
+    These are cables of which neither end reports and neither port holds another cable, and cables
+    of which a planned port may be there under another name and hold a cable that is not planned.
     """
     others = [pair for pair in resolved.cables if observed.peer_by_port.get(pair[0]) != pair[1]]
     kinds = ports.find_kinds(resolved.cable_by_port) if others else {}
@@ -306,13 +306,14 @@ def _mark_unobservable(
 def _find_renamed(
     port: int, far_port: int | None, ports: PlanPorts, *, kinds: Mapping[int, set[Words]]
 ) -> Iterator[int]:
-    """Yield the ports that may be a planned port.
+    """Yield the ports of the fabric that may be a planned port under another name.
 
     Args:
         port: the planned port.
-        far_port: the port that the cable of its planned peer is in; None without a cable.
+        far_port: the observed port at the far end of the cable in the planned peer; None if the
+            peer has no cable.
         ports: numbers the ports.
-        kinds: by device: the letters in the names of its ports in the plan.
+        kinds: per device, the letter parts of its port names in the plan.
     """
     if not ports.is_seen(port):
         yield from ports.find_ports_of_same_number(port)

@@ -178,7 +178,9 @@ class PlanPorts:
         for port_number, other in self._ports_by_number.get((device, spelled.number), ()):
             by_likeness.setdefault(compare_names(spelled, other), []).append(port_number)
         likeness = max(by_likeness, default=Likeness.NONE)
-        matches = by_likeness[likeness] if likeness else []
+        if likeness is Likeness.NONE:
+            return None
+        matches = by_likeness[likeness]
         is_single = len(matches) == 1 and not self._is_planned(end.device, matches[0])
         return matches[0] if is_single else None
 

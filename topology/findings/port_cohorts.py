@@ -90,6 +90,10 @@ def _list_host_uplinks(plane: Plane, groups: GroupColumns) -> _Uplinks:
 
 
 def _list_switch_uplinks(plane: Plane, groups: GroupColumns) -> _Uplinks:
+    """Return the cables from each switch to the parent group of its group.
+
+    Each cable is tried in both directions.
+    """
     a, b, a_port, b_port = plane.switch_edges.columns
     sides = ((a, b), (b, a), (a_port, b_port), (b_port, a_port))
     both = _Uplinks(*(np.concatenate(columns) for columns in sides))

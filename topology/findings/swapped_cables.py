@@ -350,11 +350,11 @@ def find_crossed_uplinks(
 def _find_miscounted_uplinks(
     plane: Plane, groups: GroupColumns, odd: Sequence[tuple[Edge, int]]
 ) -> Iterator[MisplacedCable]:
-    """Yield the cables of a switch that has one switch above too often, and lacks another.
+    """Yield the misplaced up-links of switches with a wrong number of cables to switches above.
 
-    A switch that has the usual number of cables to each switch above, at other ports than its
-    peers, is cabled as somebody planned it. If it lacks one and has another too often, the cables
-    in between are in two swaps or more.
+    Such a switch lacks a cable to one switch above and has one too many to another. An odd cable
+    counts if a chain of moves leads through it from the lacking switch to the doubled one. A switch
+    with the usual number to every switch above was cabled so on purpose; it yields nothing.
 
     Args:
         plane: the cables.
@@ -377,10 +377,10 @@ def _find_miscounted_uplinks(
         lacking = {high for _, high in own if present.get(high, 0) < find_usual(high)}
         doubled = {edge.b for edge, _ in own if present[edge.b] > find_usual(edge.b)}
         steps = [(expected, edge.b) for edge, expected in own]
-        after = _reach(lacking, steps)
-        before = _reach(doubled, [(end, start) for start, end in steps])
+        reached_from_lacking = _reach(lacking, steps)
+        leads_to_doubled = _reach(doubled, [(end, start) for start, end in steps])
         for edge, expected in own:
-            if expected in after and edge.b in before:
+            if expected in reached_from_lacking and edge.b in leads_to_doubled:
                 yield _misplaced_uplink(edge, expected)
 
 

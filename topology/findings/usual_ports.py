@@ -101,7 +101,7 @@ class LinkedPorts:
 
 
 class UsualPorts:
-    """The ports of the cables between two groups of devices."""
+    """Infers the ports of an absent cable between two groups from those of existing cables."""
 
     def __init__(
         self,

@@ -62,7 +62,7 @@ class FabricRows:
 
     @property
     def num_read_entries(self) -> int:
-        """The number of entries of claims that were read."""
+        """The number of neighbor entries in `read`. They come before the entries of sweeps."""
         return len(self.read.entries.rows)
 
     @property

@@ -72,7 +72,7 @@ class PortEnds:
         return set(self.entries.rows[self._rows_about(entity)].tolist())
 
     def entries_about(self, entity: int) -> list[Neighbor]:
-        """Return what each port hears of a device."""
+        """Return the neighbor entries, from all ports, that mean a device."""
         rows, entries = self._rows_about(entity).tolist(), self.entries
         return [
             self.rows.neighbor(entries.claims.item(row), entries.numbers.item(row)) for row in rows

@@ -277,7 +277,10 @@ class _DeviceJudge:
                     members[word].add(index)
 
     def record_undecided(self) -> None:
-        """Record the hosts that share a name, and the switches that may."""
+        """Add a finding for each name that several hosts share.
+
+        Add one too for each name under which several chassis ids are heard.
+        """
         for name, num in sorted(self.unclear_switches.items()):
             self.resolver.identities.findings.append(unclear_switch_finding(name, num))
         for word, members in self.undecided:

@@ -90,7 +90,7 @@ class LazyClaim(Claim):
 
 
 class ListedClaim(LazyClaim):
-    """One node of the inventory, which says nothing but its ids."""
+    """One node of the inventory, which lists only its ids."""
 
     __slots__ = ("_ids",)
 
@@ -108,7 +108,7 @@ class ListedClaim(LazyClaim):
 
     @property
     def ids(self) -> tuple[Id, ...]:
-        """The ids of the node."""
+        """The ids of the node, sorted."""
         return tuple(self._ids)
 
 

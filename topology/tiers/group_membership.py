@@ -289,7 +289,10 @@ def _measure_ownership(links: Links) -> dict[int, _UnitOwnership]:
 def _find_absorber(
     group_index: int, hold: _UnitOwnership, size: Mapping[int, int], *, min_owners: int
 ) -> int | None:
-    """Return the larger group that owns half of the links, at least as firmly; else None."""
+    """Return the larger group that should absorb this group, or None.
+
+    It owns units with at least half of this group's links, and no third group owns as many.
+    """
     rival_links = hold.rival_links
     ranked = sorted(rival_links, key=lambda rival: (-rival_links[rival], -size[rival], rival))
     is_home = 2 * hold.own_links > size[group_index] or (

@@ -98,10 +98,11 @@ class _OverlapGroups:
                 del self.groups[group_number]
 
     def _find_candidates(self, switches: Sequence[int]) -> set[int]:
-        """Return the groups of which a compared member may overlap one of the switches.
+        """Return the groups that may have a compared member that overlaps one of the switches.
 
-        A group that reaches less than half of the links of the smaller switch has no such member.
-        Without this test, each switch of a random graph would be compared with most others.
+        Switches overlap only if they share half of the links of the smaller one, so groups that
+        reach fewer are skipped. Without this filter, each switch of a random graph would be
+        compared with most others.
         """
         candidates: set[int] = set()
         for switch in switches:

@@ -31,7 +31,7 @@ from generator.placement.problem.constraints import has_allowed_counts, satisfie
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.problem.request_parts import build_parts
 from generator.placement.request import PlacementRequest
-from generator.placement.solve.homogeneous import cut_parts, is_homogeneous
+from generator.placement.solve.homogeneous import cut_parts, is_solved_by_counting
 from topology.model.errors import InvariantError
 
 MIN_REPEATS = 4
@@ -131,17 +131,17 @@ class UniformGangs:
         )
 
     def _require_allowed(self, problem: Problem, nodes: Sequence[int]) -> None:
-        """Check an answer before it leaves: its rules, and what its nodes have left.
+        """Check that a placement obeys its rules and that no node is overbooked.
 
         Raises:
-            InvariantError: the placement breaks a rule.
+            InvariantError: the placement breaks a rule, or overbooks a node.
         """
         need = self._free.pod_need(dict(problem.request.groups[0].request))
-        is_full = any(
+        is_overbooked = any(
             self._free.free_quantities(node)[row] < 0 for node in set(nodes) for row, _ in need
         )
         is_whole = has_allowed_counts(problem, [len(nodes)])
-        if is_full or not is_whole or not satisfies_rules(problem, [nodes]):
+        if is_overbooked or not is_whole or not satisfies_rules(problem, [nodes]):
             raise InvariantError("the placement of a gang of a batch breaks a rule")
 
     def follow(self, before: Snapshot, after: Snapshot) -> None:
@@ -211,7 +211,9 @@ def _is_uniform_gang(problem: Problem) -> bool:
     parts = build_parts(problem, tuple(group.count for group in request.groups), problem.root)
     part_type, gang_tier = parts[0].part_type, min(problem.job_cap, LEAF_TIER)
     is_within_leaf = len(parts) == 1 or part_type.histogram_floor >= LEAF_TIER
-    return is_homogeneous(problem, parts) and is_within_leaf and part_type.max_tier >= gang_tier
+    if not is_within_leaf or part_type.max_tier < gang_tier:
+        return False
+    return is_solved_by_counting(problem, parts)
 
 
 def tightest_units(

@@ -31,19 +31,23 @@ class MinCover:
     """Pods in all units up to and including each."""
 
     @classmethod
-    def build(cls, levels: TreeLevels, inner: int, tier: int, values: IntArray) -> MinCover:
+    def build(
+        cls, levels: TreeLevels, inner_tier: int, outer_tier: int, slots: IntArray
+    ) -> MinCover:
         """Sort the units of a tier inside each unit of a wider tier; O(units × log units).
 
         Args:
             levels: the tree.
-            inner: the tier.
-            tier: the wider tier.
-            values: pods that each unit of the inner tier holds.
+            inner_tier: the tier whose units are sorted.
+            outer_tier: the wider tier.
+            slots: pods that each unit of the inner tier holds.
         """
-        slots = np.minimum(values, MAX_BIN_SLOTS)
-        first = np.append(np.searchsorted(levels.starts[inner], levels.starts[tier]), len(slots))
-        offset = levels.unit_of_node[tier][levels.starts[inner]] * (int(slots.max(initial=0)) + 1)
-        sorted_slots = offset - np.sort(offset - slots, kind="stable")
+        counted = np.minimum(slots, MAX_BIN_SLOTS)
+        inner_starts, outer_starts = levels.starts[inner_tier], levels.starts[outer_tier]
+        first = np.append(np.searchsorted(inner_starts, outer_starts), len(counted))
+        most = int(counted.max(initial=0))
+        offset = levels.unit_of_node[outer_tier][inner_starts] * (most + 1)
+        sorted_slots = offset - np.sort(offset - counted, kind="stable")
         return cls(first, sorted_slots, sorted_slots.cumsum())
 
     def min_units(self, units: IntArray, num_pods: int) -> IntArray:

@@ -249,11 +249,14 @@ def _negated_entropy(pods: Sequence[int]) -> float:
 
 
 def _states_after(state: tuple[int, int], domain: _Domain) -> list[tuple[int, int]]:
-    """Return leaders and pods that are left after one more domain."""
+    """Return the (leaders, pods) still to place after one more domain.
+
+    One entry has the leader in this domain, the other does not. Empty if nothing is left to place.
+    """
     leaders, pods = state
-    after: list[tuple[int, int]] = []
     if leaders <= 0 and pods <= 0:
-        return after
+        return []
+    after: list[tuple[int, int]] = []
     if leaders > 0 and domain.holds_leader:
         after.append((leaders - 1, pods - domain.pods_beside_leader))
     if domain.slices:

@@ -41,8 +41,8 @@ class Counts(NamedTuple):
     alone: IntArray
     beside_leader: IntArray
 
-    def beside(self, *, has_leader: bool) -> IntArray:
-        """Return what units hold beside the leader, or without it."""
+    def with_leader(self, *, has_leader: bool) -> IntArray:
+        """Return the counts per unit with the leader in the unit, or without it."""
         return self.beside_leader if has_leader else self.alone
 
     def whole(self, size: int) -> Counts:
@@ -104,7 +104,7 @@ class KueueCapacity(GroupCapacity):
         return [self._beside_leader(rows)[tier] for rows in (self.beside_partial, self.slices)]
 
     def _beside_leader(self, rows: Sequence[Counts]) -> list[IntArray]:
-        return [counts.beside(has_leader=self.has_leader) for counts in rows]
+        return [counts.with_leader(has_leader=self.has_leader) for counts in rows]
 
     def _count_tiers(self, leader: IntArray | None) -> None:
         """Sum pods and slices up the tiers, alone and beside the leader."""
@@ -310,7 +310,7 @@ class LevelDescent:
             units = self._sorted(tier, units, counts.beside_leader, pods)
             units = sorted(units, key=lambda unit: not holds[unit])
         if self._starts_small:
-            room = self._room(tier, counts, need).beside(has_leader=need.has_leader)
+            room = self._room(tier, counts, need).with_leader(has_leader=need.has_leader)
             for unit in units:
                 if room[unit] >= need.num_parts and (holds[unit] or not need.has_leader):
                     return self._take(tier, [unit], counts, need)
@@ -405,7 +405,7 @@ class LevelDescent:
                 last = self._last_with_partial(tier, units[index:], counts, rest)
                 if last is not None:
                     return [*shares, _Share(last, rest.num_pods, needs_leader)]
-            fits = counts.beside(has_leader=needs_leader)
+            fits = counts.with_leader(has_leader=needs_leader)
             unit = first
             is_last = fits[unit] >= missing and (holds[unit] or not needs_leader)
             if is_last and not self._starts_small:
@@ -425,11 +425,11 @@ class LevelDescent:
 
         It has no more slices than the unit that would be the last without the partial slice.
         """
-        fits = counts.beside(has_leader=need.has_leader)
+        fits = counts.with_leader(has_leader=need.has_leader)
         holds = self._capacity.holds_leader[tier]
         if fits[units[0]] < need.num_parts or (need.has_leader and not holds[units[0]]):
             return None
-        room = self._room(tier, counts, need).beside(has_leader=need.has_leader)
+        room = self._room(tier, counts, need).with_leader(has_leader=need.has_leader)
         unit = units[0]
         if not self._starts_small:
             unit = self._tightest(tier, units, [room, fits], need)
@@ -442,7 +442,7 @@ class LevelDescent:
         return any(self._has_room(tier, share, need) for share in shares)
 
     def _has_room(self, tier: int, share: _Share, need: _Need) -> bool:
-        room = self._capacity.beside_partial[tier].beside(has_leader=share.has_leader)
+        room = self._capacity.beside_partial[tier].with_leader(has_leader=share.has_leader)
         return bool(share.num_pods // need.size <= room[share.unit])
 
     def _add_partial(

@@ -120,9 +120,10 @@ class CandidateDomains:
         tier = min(*scope.preferred, within.tier)
         capacity = self._capacity_for_order(scope, counts)
         units = units_inside(self._levels, within, tier)
-        order = capacity.sorted_units(units, tier, self._walk.domain_order, 0)
+        # The walk that spreads from the emptiest domain, that of KAI, tries the fullest one first.
+        fullest_first = capacity.sorted_units(units, tier, self._walk.domain_order, 0)
         ranks = np.zeros(len(self._levels.starts[tier]), dtype=np.int64)
-        ranks[order[::-1]] = np.arange(len(order))
+        ranks[fullest_first[::-1]] = np.arange(len(fullest_first))
         return np.asarray(ranks[self._levels.unit_of_node[tier]])
 
     def _capacity_for_order(self, scope: Scope, counts: Sequence[int]) -> GroupCapacity:

@@ -460,7 +460,11 @@ class OrderedFill:
         return pods
 
     def _next_unit(self, tier: int, units: IntArray, num_pods: int) -> int:
-        """Return the next unit to fill: the first, or the best that holds all remaining pods."""
+        """Return the unit to fill next: the first.
+
+        If the walk has a best-fit order and the first holds all remaining pods, return the
+        best-fitting unit that holds them all.
+        """
         slots = self._capacity.usable_slots[tier][units]
         if not self._walk.best_fit_order or slots[0] < num_pods:
             return int(units[0])

@@ -121,12 +121,14 @@ class PlacementCandidate:
     """Returns details that the preset's own rules computed, as the answer shows them."""
 
 
-def _existing(measures: Objective) -> tuple[int, ...]:
+def _measure_existing(measures: Objective) -> tuple[int, ...]:
+    """Return per tier below the root, coarsest first, how many pods are near a running pod."""
     tiers = reversed(range(measures.problem.root))
     return tuple(_num_near_running(measures.problem, measures.positions, tier) for tier in tiers)
 
 
-def _parent_surplus(measures: Objective) -> tuple[int, ...]:
+def _measure_parent_surplus(measures: Objective) -> tuple[int, ...]:
+    """Return the slots left in each unit above the job's domain, the finest first."""
     first, levels = int(measures.positions[0]), measures.problem.snapshot.levels
     tiers = range(measures.job_tier + 1, levels.root)
     return tuple(
@@ -134,7 +136,11 @@ def _parent_surplus(measures: Objective) -> tuple[int, ...]:
     )
 
 
-def _islands(measures: Objective) -> tuple[int, ...]:
+def _measure_islands(measures: Objective) -> tuple[int, ...]:
+    """Return the number of top-level units used, and their slots of the scarcest shape.
+
+    Zeros if the job fits below that tier, or need not spare islands.
+    """
     top = measures.problem.root - 1
     if measures.job_tier < top or not measures.problem.spares_islands:
         return 0, 0
@@ -142,7 +148,8 @@ def _islands(measures: Objective) -> tuple[int, ...]:
     return len(measures.used_units[top]), int(slots[measures.used_units[top]].sum())
 
 
-def _fragmentation(measures: Objective) -> tuple[int, ...]:
+def _measure_fragmentation(measures: Objective) -> tuple[int, ...]:
+    """Return per tier below the root, finest first, the slots left in the units used."""
     return tuple(
         sum(measures.slots_left_in(tier, int(unit)) for unit in units)
         for tier, units in enumerate(measures.used_units)
@@ -154,7 +161,7 @@ _MEASURES: Mapping[ObjectiveKey, Callable[[Objective], tuple[int, ...]]] = Mappi
         ObjectiveKey.PLACED: lambda row: (sum(map(len, row.pods)),),
         ObjectiveKey.STRATEGY: lambda row: (row.strategy,),
         ObjectiveKey.NODE_WEIGHTS: lambda row: _pods_per_weight(row.problem, row.positions),
-        ObjectiveKey.EXISTING: _existing,
+        ObjectiveKey.EXISTING: _measure_existing,
         ObjectiveKey.JOB_TIER: lambda row: (row.job_tier,),
         ObjectiveKey.GROUP_TIER: lambda row: (max(row.histogram, default=0),),
         ObjectiveKey.HISTOGRAM: lambda row: tuple(
@@ -164,14 +171,14 @@ _MEASURES: Mapping[ObjectiveKey, Callable[[Objective], tuple[int, ...]]] = Mappi
             _preferred_misses(row.problem, row.pods, row.job_tier),
         ),
         ObjectiveKey.NODE_MISSES: lambda row: (_node_misses(row.problem, row.pods),),
-        ObjectiveKey.ISLANDS: _islands,
+        ObjectiveKey.ISLANDS: _measure_islands,
         ObjectiveKey.DOMAINS: lambda row: tuple(len(units) for units in reversed(row.used_units)),
         ObjectiveKey.SORT: lambda row: tuple(
             int(rule[row.job_tier][row.job_unit]) for rule in row.problem.sort_columns
         ),
         ObjectiveKey.SURPLUS: lambda row: (row.slots_left_in(row.job_tier, row.job_unit),),
-        ObjectiveKey.PARENT_SURPLUS: _parent_surplus,
-        ObjectiveKey.FRAGMENTATION: _fragmentation,
+        ObjectiveKey.PARENT_SURPLUS: _measure_parent_surplus,
+        ObjectiveKey.FRAGMENTATION: _measure_fragmentation,
         ObjectiveKey.TRAFFIC: lambda row: (_traffic(row.problem, row.pods),),
         ObjectiveKey.VICTIM_PRIORITIES: lambda row: (
             row.eviction.pods_by_priority if row.eviction else ()

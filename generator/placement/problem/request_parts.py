@@ -99,7 +99,10 @@ def _parts_of(
 def _parts_of_slices(
     problem: Problem, group: int, slices: tuple[SlicePods, ...], part_cap: int
 ) -> list[RequestPart]:
-    """Return indexed slices as parts; slices of coarse layers are sets."""
+    """Return a part per indexed slice.
+
+    A slice with finer slices becomes a set of their parts, if a tier bounds it.
+    """
     parts: list[RequestPart] = []
     for piece in slices:
         cap = problem.root if piece.tier is None else problem.snapshot.levels.height_of(piece.tier)

@@ -232,7 +232,10 @@ class _Attempt:
 
 
 def _tightest(units: IntArray, slots: IntArray, num_pods: int) -> int:
-    """Return the first of the units with the fewest slots that hold the pods; one of them does."""
+    """Return the unit with the fewest slots that still holds all pods; the first of equal units.
+
+    At least one unit must hold them.
+    """
     return int(units[np.where(slots >= num_pods, slots, np.iinfo(np.int64).max).argmin()])
 
 

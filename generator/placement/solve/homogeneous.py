@@ -30,24 +30,25 @@ from generator.placement.solve.domain_dp import (
 from topology.model.errors import InvariantError
 
 
-def is_homogeneous(problem: Problem, parts: Sequence[RequestPart]) -> bool:
-    """Return whether counting solves a problem exactly.
+def is_solved_by_counting(problem: Problem, parts: Sequence[RequestPart]) -> bool:
+    """Return whether counting gives the exact answer.
 
-    Counting first makes the histogram of several parts the best one, so the preset must compare it.
+    Counting optimizes the histogram first, so with several parts the preset must compare it.
     """
     compares_histogram = any(term.key is ObjectiveKey.HISTOGRAM for term in problem.objective_order)
-    is_plain = (
-        not (problem.own_pods.positions or problem.has_domain_rules or problem.traffic_pairs)
-        and problem.shapes[0].missing_labels is None
-        and problem.evictable is None
-        and problem.node_weights is None
-    )
-    return (
-        is_plain
-        and len(problem.shapes) == 1
-        and not any(part.members for part in parts)
-        and len({part.part_type for part in parts}) == 1
-        and (compares_histogram or len(parts) == 1)
+    return all(
+        (
+            not problem.own_pods.positions,
+            not problem.has_domain_rules,
+            not problem.traffic_pairs,
+            problem.evictable is None,
+            problem.node_weights is None,
+            len(problem.shapes) == 1,
+            problem.shapes[0].missing_labels is None,
+            not any(part.members for part in parts),
+            len({part.part_type for part in parts}) == 1,
+            compares_histogram or len(parts) == 1,
+        )
     )
 
 

@@ -33,7 +33,7 @@ from generator.placement.problem.request_parts import (
     build_parts,
 )
 from generator.placement.solve.greedy import GreedyFinder
-from generator.placement.solve.homogeneous import HomogeneousFinder, is_homogeneous
+from generator.placement.solve.homogeneous import HomogeneousFinder, is_solved_by_counting
 from generator.placement.solve.tree_search import TreeSearch
 
 CHOICE_STEPS = 500
@@ -149,7 +149,7 @@ def _exact_finder(
     problem: Problem, counts: tuple[int, ...], max_part_tier: int, budget: Budget
 ) -> Finder:
     parts = build_parts(problem, counts, max_part_tier)
-    if is_homogeneous(problem, parts):
+    if is_solved_by_counting(problem, parts):
         return HomogeneousFinder(problem, parts, budget)
     return TreeSearch(problem, parts, budget)
 

@@ -168,27 +168,7 @@ def num_digits_before(words: Words, stop: str, most: int) -> Index:
     return num_digits
 
 
-def parse_bracketed(words: Words) -> tuple[NDArray[np.int16], Index]:
-    """Return the number of one to three digits at the start of each word, and the digit count.
-
-    Raises:
-        NonCanonicalInput: a word does not start with such a number and a closing bracket.
-    """
-    codes = _TWO_CHARACTERS[(words & np.uint64(0xFFFF)).astype(np.intp)]
-    require_all(codes >= 0)
-    is_longer = codes >= _LONGER
-    numbers = codes & np.int16(_LONGER - 1)
-    num_digits = is_longer.astype(np.intp) + 1
-    three_digits = np.flatnonzero(is_longer & (byte_at(words, 2) != ord("]")))
-    next_words = words[three_digits] >> np.uint64(2 * WORD)
-    digits = (next_words & np.uint64(0xFF)) - np.uint64(ord("0"))
-    require_all((digits <= _NINE) & (byte_at(next_words, 1) == ord("]")))
-    numbers[three_digits] = numbers[three_digits] * np.int16(10) + digits.astype(np.int16)
-    num_digits[three_digits] += 1
-    return numbers, num_digits
-
-
-_LONGER: Final = 128
+_TWO_DIGITS: Final = 128
 
 
 def _two_characters() -> NDArray[np.int16]:
@@ -197,12 +177,32 @@ def _two_characters() -> NDArray[np.int16]:
         codes[(ord("]") << 8) | (ord("0") + first)] = first
         for second in range(10):
             number = 10 * first + second
-            codes[((ord("0") + second) << 8) | (ord("0") + first)] = number + _LONGER
+            codes[((ord("0") + second) << 8) | (ord("0") + first)] = number + _TWO_DIGITS
     return codes
 
 
 _TWO_CHARACTERS: Final = _two_characters()
-"""By two characters: a digit before a bracket, two digits plus `_LONGER`, or -1."""
+"""By two characters: a digit before a bracket, two digits plus `_TWO_DIGITS`, or -1."""
+
+
+def parse_bracketed(words: Words) -> tuple[NDArray[np.int16], Index]:
+    """Return the number of one to three digits at the start of each word, and the digit count.
+
+    Raises:
+        NonCanonicalInput: a word does not start with such a number and a closing bracket.
+    """
+    codes = _TWO_CHARACTERS[(words & np.uint64(0xFFFF)).astype(np.intp)]
+    require_all(codes >= 0)
+    has_two_digits = codes >= _TWO_DIGITS
+    numbers = codes & np.int16(_TWO_DIGITS - 1)
+    num_digits = has_two_digits.astype(np.intp) + 1
+    three_digits = np.flatnonzero(has_two_digits & (byte_at(words, 2) != ord("]")))
+    next_words = words[three_digits] >> np.uint64(2 * WORD)
+    digits = (next_words & np.uint64(0xFF)) - np.uint64(ord("0"))
+    require_all((digits <= _NINE) & (byte_at(next_words, 1) == ord("]")))
+    numbers[three_digits] = numbers[three_digits] * np.int16(10) + digits.astype(np.int16)
+    num_digits[three_digits] += 1
+    return numbers, num_digits
 
 
 def parse_short_hex(words: Words) -> tuple[Words, Index]:

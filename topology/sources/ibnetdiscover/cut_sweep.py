@@ -22,8 +22,8 @@ from topology.model.ids import Id
 _TAIL_BYTES: Final = 1 << 16
 """More than the largest record."""
 _HEAD: Final = re.compile(
-    rb'^[ \t]*(?:Switch|Ca|Rt)[ \t]+[0-9]*[ \t]*"?[SHR]-([0-9a-fA-F]{16})'
-    rb"|^[ \t]*(?:SW|CA|RT)[ \t]+-?[0-9]+[ \t]+[0-9]+[ \t]+0x([0-9a-fA-F]{1,16})\b",
+    rb'^[ \t]*(?:Switch|Ca|Rt)[ \t]+[0-9]*[ \t]*"?[SHR]-(?P<guid>[0-9a-fA-F]{16})'
+    rb"|^[ \t]*(?:SW|CA|RT)[ \t]+-?[0-9]+[ \t]+[0-9]+[ \t]+0x(?P<short_guid>[0-9a-fA-F]{1,16})\b",
     re.MULTILINE,
 )
 _ID_LINE: Final = re.compile(
@@ -80,16 +80,16 @@ def find_cut(
     count: CountOneEnded | None = None,
     source: str = "",
 ) -> ParseError | None:
-    """Return the problem of an ibnetdiscover dump whose end is missing, None if it looks whole.
+    """Return the problem of a truncated dump of ibnetdiscover, or None if it looks complete.
 
-    It is a `CutInput`, except of a dump without any cable, which may be whole. Cost: O(devices),
-    unless `count` is given.
+    A dump without any cable may be complete, so its problem is not a `CutInput`. Cost: O(ports), or
+    that of `count`.
 
     Args:
         raw: the dump.
         devices: the devices in it.
         errors: the problems found by its parser.
-        count: counts the cables of these devices faster; a caller that may load numpy has one.
+        count: a faster counter of one-ended cables that uses numpy; None counts them here.
         source: the name of the input in the problem.
     """
     ending = _find_ending(raw)
@@ -100,6 +100,7 @@ def find_cut(
         return _build_problem("its last line is incomplete", source)
     if ending.is_within_record:
         return _build_problem("its last record is incomplete", source)
+    # Cheap test first: equal sums mean that both ends list each cable.
     if count is None and not ending.is_within_line and has_both_ends(devices):
         return None
     cables = count(ending.guid) if count else count_one_ended_cables(devices, ending.guid)
@@ -126,10 +127,11 @@ def _judge_cables(
 
 
 def _find_ending(raw: bytes) -> _Ending:
+    """Return how a dump ends: the last node, and whether it stops inside a record or a line."""
     tail = raw[-_TAIL_BYTES:]
     heads = list(_HEAD.finditer(tail))
     last = heads[-1] if heads else None
-    guid = (last[1] or last[2]).decode().lower().zfill(16) if last else ""
+    guid = (last["guid"] or last["short_guid"]).decode().lower().zfill(16) if last else ""
     rest = tail[last.end() :] if last else tail
     return _Ending(guid, _ID_LINE.search(rest) is not None, not raw.endswith(b"\n"))
 

@@ -120,32 +120,21 @@ def command(
     With --since, the findings are compared with the history of `toponaut serve`, and each is new,
     lasting or gone. Without a source, the last record of the history is compared.
     """
-    from generator.cli.observation import parse_sources, read_observation
-
     silences, now = read_silences(silence), utc_now()
-    problems: Sequence[ParseError] = ()
     past = None if since is None else _read_past(since, history)
     if past is None:
         _refuse_without_since(history, age)
-    given = parse_sources(sources)
-    if past is not None and given.is_empty:
-        present, hosts = past.last, past.hosts
-    else:
-        read = read_observation(given)
-        present, problems = _collect_findings(read, period, now=now), read.problems
-        hosts = past.hosts if past else frozenset(all_nodes(read.observation.tree))
-        if past is None:
-            _check_devices(chosen.device, read, present)
+    present = _read_present(sources, past, chosen.device, period, now=now)
     split_by_age = {
         one: split_silenced(
             chosen.choose(findings), silences, today=now.date(), subject=_build_silence_subject
         )
-        for one, findings in _select_ages(past, present, age).items()
+        for one, findings in _select_ages(past, present.findings, age).items()
     }
     print_document(
         [row for one, split in split_by_age.items() for row in _render_split(one, split)],
         output,
-        text=lambda: _list_sections(split_by_age, past, output, hosts),
+        text=lambda: _list_sections(split_by_age, past, output, present.hosts),
         table=lambda: _build_table(split_by_age),
     )
     if past is None:
@@ -156,7 +145,7 @@ def command(
         if one is not FindingAge.GONE
         for finding in split.active
     )
-    exit_with_problems(problems, ExitCode.CHECK_FAILED if is_failed else None)
+    exit_with_problems(present.problems, ExitCode.CHECK_FAILED if is_failed else None)
 
 
 class _PastFindings(NamedTuple):
@@ -177,6 +166,41 @@ def _read_past(since: datetime, given: HistoryOptions) -> _PastFindings:
         return _PastFindings(
             since_s, history.read_findings(since_s), history.read_findings(), hosts
         )
+
+
+class _PresentFindings(NamedTuple):
+    """The findings of now, and the problems of the inputs that they follow from."""
+
+    findings: Sequence[Finding]
+    problems: Sequence[ParseError]
+    hosts: frozenset[str]
+    """The nodes of now; with a past, those of the history."""
+
+
+def _read_present(
+    sources: InputOptions,
+    past: _PastFindings | None,
+    names: Collection[str],
+    period_s: float | None,
+    *,
+    now: datetime,
+) -> _PresentFindings:
+    """Read the sources; with a past and without a source, the last record of the history counts.
+
+    Raises:
+        ConfigError: there is no past, and a device of a name is not in the sources.
+    """
+    from generator.cli.observation import parse_sources, read_observation
+
+    given = parse_sources(sources)
+    if past is not None and given.is_empty:
+        return _PresentFindings(past.last, (), past.hosts)
+    read = read_observation(given)
+    findings = _collect_findings(read, period_s, now=now)
+    if past is not None:
+        return _PresentFindings(findings, read.problems, past.hosts)
+    _check_devices(names, read, findings)
+    return _PresentFindings(findings, read.problems, frozenset(all_nodes(read.observation.tree)))
 
 
 def _refuse_without_since(history: HistoryOptions, age: Collection[FindingAge]) -> None:

@@ -15,7 +15,7 @@ from generator.placement.problem.objective import Objective
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.problem.request_parts import assign_parts, build_parts
 from generator.placement.request import parse_request
-from generator.placement.solve.homogeneous import HomogeneousFinder, is_homogeneous
+from generator.placement.solve.homogeneous import HomogeneousFinder, is_solved_by_counting
 from generator.placement.solve.solver import Finder, solve
 from generator.placement.solve.tree_search import TreeSearch
 from tests.effort import examples
@@ -52,7 +52,7 @@ def both_vectors(problem: Problem) -> list[tuple[tuple[int, ...], ...]]:
     """Return the vectors per tier of both finders; empty if they find nothing."""
     counts = tuple(group.count for group in problem.request.groups)
     parts = build_parts(problem, counts, problem.strategies[0][1])
-    assert is_homogeneous(problem, parts)
+    assert is_solved_by_counting(problem, parts)
     finders: list[Finder] = [
         HomogeneousFinder(problem, parts, Budget(STEPS)),
         TreeSearch(problem, parts, Budget(STEPS)),
@@ -83,7 +83,7 @@ def test_it_agrees_with_the_tree_search(preset: Preset, scene: Scene) -> None:
     problem = build_problem(snapshot_of(scene), parse_request(document_of(scene, preset)))
     counts = tuple(group.count for group in problem.request.groups)
     parts = build_parts(problem, counts, problem.strategies[0][1])
-    assume(is_homogeneous(problem, parts))
+    assume(is_solved_by_counting(problem, parts))
     for counted, searched in both_vectors(problem):
         assert counted == searched
 

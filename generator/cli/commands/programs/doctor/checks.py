@@ -495,7 +495,10 @@ def _find_problem(policy: PolicyFact, facts: ClusterFacts, accounts: frozenset[A
 
 
 def _narrows(match: object) -> bool:
-    """Return whether a match leaves out objects of the kinds that the policy is for."""
+    """Return whether a match excludes some objects of the policy's kinds.
+
+    It does so by a selector or by excludeResourceRules.
+    """
     rows = as_mapping(match)
     selectors = (rows.get("namespaceSelector"), rows.get("objectSelector"))
     is_bound = any(as_mapping(one).get(key) for one in selectors for key in _TERMS)
