@@ -34,7 +34,7 @@ from generator.reconcile.desired import (
 )
 from generator.reconcile.folder_outputs import FolderPublisher
 from generator.reconcile.guard import HoldReason, PlanEvidence, PlanVerdict
-from generator.reconcile.outcome import OutputsOutcome
+from generator.reconcile.output_outcomes import OutputsOutcome
 from generator.reconcile.outputs import Publisher, PublishRequest, build_request, publish_once
 from generator.reconcile.plan import Action, render_action
 from generator.reconcile.writer import (

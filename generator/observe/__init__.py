@@ -9,7 +9,7 @@
 - `port_findings`: host ports that differ from the same ports of other hosts. Pure.
 - `freshness`: missing and stale reports, failed walks, refused sweeps. Pure.
 - `unmatched_nodes`: listed nodes without a host beside hosts without a node. Pure.
-- `plan_stops`: why nothing may be planned: cut inputs, wrong settings, lost entries, large domains.
+- `plan_blockers`: what blocks every plan: cut inputs, wrong settings, lost entries, large domains.
 - `known_switches`: switches of earlier generations that are gone. Pure.
 - `sweep_election`: which node sweeps each InfiniBand subnet. Pure.
 

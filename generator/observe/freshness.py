@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from generator.ingest.inputs import Inputs
 from generator.ingest.subnets import derive_refusal_findings
-from generator.observe.plan_stops import derive_inventory_findings
+from generator.observe.plan_blockers import derive_inventory_findings
 from generator.switches.report_kind import COLLECTOR, is_switch_report
 from topology.model.errors import show
 from topology.model.facts import Finding, FindingKind, Severity

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from generator.ingest.inputs import Inputs, SweepDoubt
 from generator.observe.freshness import derive_report_findings
 from generator.observe.known_switches import KnownSwitches
-from generator.observe.plan_stops import (
+from generator.observe.plan_blockers import (
     LargeDomain,
     derive_setting_findings,
     derive_size_findings,
@@ -46,7 +46,7 @@ class Observation:
     """Doubts about the sweeps that the tree follows from."""
     planes: tuple[str, ...] = ()
     """The networks that have ports."""
-    plan_stops: tuple[str, ...] = ()
+    plan_blockers: tuple[str, ...] = ()
     """Why nothing may be planned from this observation: a part of its input is known to be lost, or
     a HyperNode cannot be stored."""
 
@@ -130,7 +130,7 @@ def observe_fabric(
         inputs.unknown_subnets,
         _name_doubtful_nodes(inputs),
         split.names,
-        plan_stops=_list_plan_stops(inputs, previous, large),
+        plan_blockers=_list_plan_blockers(inputs, previous, large),
     )
     return ObservedFabric(observation, split)
 
@@ -148,7 +148,7 @@ def _name_doubtful_nodes(inputs: Inputs) -> tuple[SweepDoubt, ...]:
     )
 
 
-def _list_plan_stops(
+def _list_plan_blockers(
     inputs: Inputs, previous: TopologyTree | None, large: Sequence[LargeDomain]
 ) -> tuple[str, ...]:
     lost = describe_lost_entries(inputs.inventory, previous)

@@ -20,9 +20,8 @@ from generator.reconcile.object_plan import (
     plan_nodes,
     plan_objects,
 )
-from generator.reconcile.outcome import OutputOutcome, OutputsOutcome, RefusedWrite
+from generator.reconcile.output_outcomes import OutputOutcome, OutputsOutcome, RefusedWrite
 from generator.reconcile.outputs import PublishRequest
-from generator.reconcile.pace import BlockedWrites, WriteKey
 from generator.reconcile.rendered import (
     KAI_POD_GROUPS,
     KAI_TOPOLOGIES,
@@ -36,6 +35,7 @@ from generator.reconcile.rendered import (
     list_tier_keys,
     render_outputs,
 )
+from generator.reconcile.write_damping import BlockedWrites, WriteKey
 from generator.store.cluster_store import ClusterStore
 from generator.store.kinds import Kind
 from topology.model.errors import (

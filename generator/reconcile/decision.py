@@ -31,7 +31,8 @@ from generator.reconcile.conditions import (
 from generator.reconcile.decided_tree import TreeStep, build_record, build_step, with_past_times
 from generator.reconcile.desired import PlannedChanges
 from generator.reconcile.guard import PlanEvidence, PlanVerdict, hash_plan, judge_plan
-from generator.reconcile.pace import (
+from generator.reconcile.plan import Action, plan_changes
+from generator.reconcile.write_damping import (
     NO_DEBOUNCE,
     DebounceConfig,
     LastWrite,
@@ -39,7 +40,6 @@ from generator.reconcile.pace import (
     compute_damping_s,
     update_pending,
 )
-from generator.reconcile.plan import Action, plan_changes
 from topology.model.tree import TopologyTree
 
 _MAX_SHOWN: Final = 3

@@ -79,7 +79,7 @@ def plan_tree_changes(observation: Observation, observed: Sequence[HyperNode]) -
     """
     num_ours = sum(hypernode.is_ours for hypernode in observed)
     unknown = describe_unknown(observation)
-    if unknown and (num_ours or observation.plan_stops):
+    if unknown and (num_ours or observation.plan_blockers):
         return _keep_unchanged(unknown, num_ours)
     left_out = [node for node in observation.tree.nodes if not is_object_name(node)]
     desired = strip_tree(without_nodes(observation.tree, left_out))
@@ -186,8 +186,8 @@ def _build_overlap_problem(overlap: Overlap) -> ParseError:
 
 def describe_unknown(observation: Observation) -> str:
     """Return which part of the fabric is unknown, empty if all of it is known."""
-    if observation.plan_stops:
-        return "; ".join(observation.plan_stops)
+    if observation.plan_blockers:
+        return "; ".join(observation.plan_blockers)
     if observation.unknown_subnets:
         subnets = ", ".join(map(show, observation.unknown_subnets))
         return f"there is no complete sweep of subnet {subnets}, so its cables are unknown"

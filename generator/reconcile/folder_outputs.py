@@ -13,7 +13,7 @@ import yaml
 
 from generator.objects.outputs import Output, OutputType
 from generator.outputs.catalog import Export, name_file
-from generator.reconcile.outcome import OutputOutcome, OutputsOutcome, RefusedWrite
+from generator.reconcile.output_outcomes import OutputOutcome, OutputsOutcome, RefusedWrite
 from generator.reconcile.outputs import PublishRequest
 from generator.reconcile.rendered import (
     KINDS,

@@ -13,7 +13,7 @@ from generator.objects.outputs import Output, OutputType
 from generator.objects.pods import Gang
 from generator.objects.tree_spec import TreeSpec
 from generator.reconcile.object_plan import Takeover
-from generator.reconcile.outcome import OutputsOutcome
+from generator.reconcile.output_outcomes import OutputsOutcome
 from generator.reconcile.rendered import KINDS
 from runtime.progress import NO_PROGRESS, Progress
 from topology.model.tree import TopologyTree

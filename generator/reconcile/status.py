@@ -28,7 +28,7 @@ from generator.reconcile.conditions import (
     parse_write_status,
     with_write_status,
 )
-from generator.reconcile.outcome import OutputsOutcome
+from generator.reconcile.output_outcomes import OutputsOutcome
 from generator.reconcile.writer import WriteOutcome
 from generator.store.base import FabricRead
 from generator.store.fabric_store import FabricStore

@@ -16,8 +16,9 @@ client: `PlacementClient`, one channel to a server, for `toponaut place` and `to
 messages: protobuf messages from values, and back.
 toponaut: code generated from the proto files by `make proto`.
 
-The package imports `generator.placement`, `generator.reservations`, `generator.reconcile.result`
-(the outcome of a round) and `topology`. `messages` imports neither the server nor the client.
+The package imports `generator.placement`, `generator.reservations`, `topology` and, for the outcome
+of a round, `generator.reconcile.round_results`. `messages` imports neither the server nor the
+client.
 """
 
 import os

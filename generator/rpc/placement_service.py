@@ -16,7 +16,7 @@ from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import place
 from generator.placement.groups import GangGroup
 from generator.placement.request import PlacementRequest
-from generator.reconcile.result import OnQuery, QueryResult
+from generator.reconcile.round_results import OnQuery, QueryResult
 from generator.rpc.auth.authentication import identify_caller
 from generator.rpc.capacity_counts import (
     count_domain_capacities,

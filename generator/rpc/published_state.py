@@ -14,7 +14,7 @@ from threading import Condition
 from typing import Final, NamedTuple
 
 from generator.placement.cluster.snapshot import Snapshot
-from generator.reconcile.result import RoundOutcome
+from generator.reconcile.round_results import RoundOutcome
 from topology.model.facts import Finding
 from topology.model.tree import TopologyTree
 

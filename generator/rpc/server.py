@@ -19,7 +19,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import HealthServicer
 from grpc_reflection.v1alpha import reflection
 
-from generator.reconcile.result import OnQuery, QueryResult
+from generator.reconcile.round_results import OnQuery, QueryResult
 from generator.rpc.auth.authentication import TokenCheck
 from generator.rpc.auth.loopback import parse_listen_address, parse_loopback_address
 from generator.rpc.auth.tls import ServerCertificates

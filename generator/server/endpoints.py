@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Final, NamedTuple
 
-from generator.reconcile.result import OnQuery, OnRound, RoundOutcome
+from generator.reconcile.round_results import OnQuery, OnRound, RoundOutcome
 from generator.rpc.auth.authentication import TokenCheck
 from generator.rpc.auth.tls import OVERLAP_S, ServerCertificates
 from generator.rpc.server import ServerSecurity

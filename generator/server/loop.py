@@ -48,10 +48,10 @@ from generator.reconcile.desired import (
     plan_tree_changes,
 )
 from generator.reconcile.guard import Coverage, PlanEvidence
-from generator.reconcile.outcome import OutputsOutcome
+from generator.reconcile.output_outcomes import OutputsOutcome
 from generator.reconcile.outputs import Publisher, build_request
 from generator.reconcile.plan import plan_changes
-from generator.reconcile.result import OnRound, RoundOutcome
+from generator.reconcile.round_results import OnRound, RoundOutcome
 from generator.reconcile.settings import FabricSettings, WriteSettings, read_settings
 from generator.reconcile.status import FabricStatusWriter, RoundSummary, StatusUpdate
 from generator.reconcile.writer import Publish, WriteLog, WriteOutcome, carry_out
@@ -409,7 +409,7 @@ class ReconcileLoop:
         self, observation: Observation, observed: tuple[HyperNode, ...]
     ) -> PlannedChanges:
         """Return the plan; it is computed again only if its inputs changed."""
-        unknown = (observation.unknown_subnets, observation.plan_stops)
+        unknown = (observation.unknown_subnets, observation.plan_blockers)
         plan_inputs = (observation.tree, unknown, observed)
         if self._last_plan is None or self._last_plan[0] != plan_inputs:
             self._last_plan = plan_inputs, plan_tree_changes(observation, observed)

@@ -25,9 +25,9 @@ from generator.outputs.formats import DEFAULT_NAMESPACE
 from generator.placement.cluster.snapshot import Snapshot
 from generator.reconcile.folder_outputs import FolderPublisher
 from generator.reconcile.outputs import Publisher
-from generator.reconcile.pace import DebounceConfig
-from generator.reconcile.result import RoundOutcome
+from generator.reconcile.round_results import RoundOutcome
 from generator.reconcile.settings import WriteSettings, always_leader
+from generator.reconcile.write_damping import DebounceConfig
 from generator.reservations.ledger import ReservationLedger
 from generator.reservations.objects import ReservationObjects, always_leading
 from generator.reservations.sqlite_file import FILE_NAME, convert_file

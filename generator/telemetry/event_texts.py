@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from generator.objects.fabric import Condition, ConditionType, HeldPlan
-from generator.reconcile.result import RoundOutcome
+from generator.reconcile.round_results import RoundOutcome
 from topology.model.errors import list_some, show
 from topology.model.facts import Finding, FindingKind, Severity
 from topology.model.ids import natural_key

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from generator.kube.lease import render_micro_time
 from generator.kube.resources import FABRICS, NODES, Resource
 from generator.kube.transport import KubeRequest, Transport, decode_object
-from generator.reconcile.result import EventResult, RoundOutcome
+from generator.reconcile.round_results import EventResult, RoundOutcome
 from generator.telemetry.event_texts import EventSubject, EventText, build_event_texts
 from runtime.clock import Monotonic
 from runtime.retry import Allowance

@@ -17,7 +17,7 @@ from generator.objects.fabric import ConditionType
 from generator.objects.reservation import ReservationPhase
 from generator.placement.cluster.snapshot import Snapshot
 from generator.reconcile.plan import Op
-from generator.reconcile.result import RoundOutcome
+from generator.reconcile.round_results import RoundOutcome
 from generator.reservations.records import ReservedTotals
 from topology.model.facts import FindingKind
 

@@ -23,7 +23,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from generator.reconcile.result import EventResult, QueryResult, RoundOutcome
+from generator.reconcile.round_results import EventResult, QueryResult, RoundOutcome
 from generator.reservations.records import ReservedTotals
 from generator.telemetry.metric_values import (
     MetricFamily,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from generator.reconcile.result import RoundOutcome
+from generator.reconcile.round_results import RoundOutcome
 from runtime.transition_log import TransitionLog
 from topology.model.errors import ParseError
 from topology.model.facts import Finding, Severity

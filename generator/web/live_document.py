@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from generator.objects.pods import BoundPod
 from generator.objects.tree_record import EMPTY_TREE
 from generator.placement.cluster.snapshot import Snapshot
-from generator.reconcile.result import RoundOutcome
+from generator.reconcile.round_results import RoundOutcome
 from generator.web.change_view import HeldChange, Past, build_change_view
 from generator.web.job_view import build_job_view
 from generator.web.page_document import build_page_document

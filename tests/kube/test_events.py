@@ -11,7 +11,7 @@ import pytest
 from generator.kube.resources import FABRICS, NODES
 from generator.kube.transport import KubeTransport
 from generator.objects.fabric import ConditionType
-from generator.reconcile.result import EventResult, RoundOutcome
+from generator.reconcile.round_results import EventResult, RoundOutcome
 from generator.telemetry.events import NAMESPACE, EventSource, EventWriter
 from tests.generator.rpc.clusters import tree_of
 from tests.generator.telemetry.outcomes import HELD, condition, finding

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.objects.inventory import Inventory, ListedNode, parse_node, parse_nodes
-from generator.observe.plan_stops import derive_inventory_findings
+from generator.observe.plan_blockers import derive_inventory_findings
 from tests.effort import examples
 from tests.generator.scenes import kube_node
 from topology.model.errors import CutInput

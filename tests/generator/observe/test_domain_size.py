@@ -7,7 +7,11 @@ import json
 import pytest
 
 from generator.observe.observation import Observation
-from generator.observe.plan_stops import MAX_MEMBER_BYTES, derive_size_findings, find_large_domains
+from generator.observe.plan_blockers import (
+    MAX_MEMBER_BYTES,
+    derive_size_findings,
+    find_large_domains,
+)
 from generator.outputs.hypernode.forest import render_hypernodes
 from generator.outputs.hypernode.model import render_manifest
 from generator.reconcile.desired import plan_tree_changes
@@ -41,6 +45,6 @@ def test_it_names_a_domain_that_is_too_large_and_plans_nothing() -> None:
     (finding,) = derive_size_findings(large)
     assert (finding.kind, finding.device) == (FindingKind.DOMAIN_TOO_LARGE, "big")
     assert stops[0] in finding.message
-    actions, (problem,), _ = plan_tree_changes(Observation(tree, (), plan_stops=stops), ())
+    actions, (problem,), _ = plan_tree_changes(Observation(tree, (), plan_blockers=stops), ())
     assert actions == ()
     assert "1.5 MiB" in str(problem)

@@ -6,7 +6,7 @@ import pytest
 
 from generator.objects.outputs import Output, OutputState, OutputType
 from generator.reconcile.folder_outputs import FOLDER, FolderPublisher
-from generator.reconcile.outcome import OutputsOutcome
+from generator.reconcile.output_outcomes import OutputsOutcome
 from generator.reconcile.outputs import PublishRequest
 from generator.reconcile.rendered import KINDS, render_outputs
 from topology.model.tree import DomainSpec, TopologyTree, build_tree

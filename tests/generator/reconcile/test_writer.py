@@ -12,8 +12,8 @@ from msgspec import structs
 
 from generator.objects.write_policy import parse_write_policy
 from generator.outputs.hypernode.model import HyperNode
-from generator.reconcile.pace import DebounceConfig
 from generator.reconcile.settings import WriteSettings
+from generator.reconcile.write_damping import DebounceConfig
 from generator.store.fabric_store import FabricStore
 from tests.generator.folders import with_approval
 from tests.generator.scenes import run

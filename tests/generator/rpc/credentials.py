@@ -8,7 +8,7 @@ from pathlib import Path
 
 import grpc
 
-from generator.reconcile.result import QueryResult
+from generator.reconcile.round_results import QueryResult
 from generator.rpc.auth.authentication import TokenCheck
 from generator.rpc.auth.tls import ServerCertificates, TlsFiles
 from generator.rpc.published_state import PublishedState

@@ -13,7 +13,7 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
 from generator.cli.exit_codes import ExitCode
-from generator.reconcile.result import QueryResult
+from generator.reconcile.round_results import QueryResult
 from generator.rpc.auth.key_files import ClientIdentity
 from generator.rpc.auth.tls import ServerCertificates, TlsFiles
 from generator.rpc.client import METHODS, PlacementClient, PlacementServerError

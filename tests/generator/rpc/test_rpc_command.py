@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.reconcile.result import RoundOutcome
+from generator.reconcile.round_results import RoundOutcome
 from generator.rpc.client import METHODS
 from generator.rpc.published_state import PublishedState
 from tests.generator.rpc.clusters import snapshot_of

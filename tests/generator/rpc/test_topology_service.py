@@ -11,7 +11,7 @@ import pytest
 
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import build_snapshot
-from generator.reconcile.result import RoundOutcome
+from generator.reconcile.round_results import RoundOutcome
 from generator.rpc.messages.requests import encode_request
 from generator.rpc.messages.trees import encode_finding
 from generator.rpc.published_state import MAX_TREES, PublishedState, hash_tree

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.reconcile.result import RoundOutcome
+from generator.reconcile.round_results import RoundOutcome
 from generator.reconcile.settings import WriteSettings
 from generator.server.loop import LoopConfig, ReconcileLoop
 from tests.generator.folders import StoreFolder

@@ -9,7 +9,7 @@ import pytest
 
 from generator.objects.fabric import ConditionType
 from generator.reconcile.plan import Action, Op
-from generator.reconcile.result import RoundOutcome
+from generator.reconcile.round_results import RoundOutcome
 from generator.telemetry.event_texts import (
     FABRIC,
     MAX_NODES,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from threading import Event as Signal
 
 from generator.kube.transport import KubeRequest, LineStream
-from generator.reconcile.result import EventResult, RoundOutcome
+from generator.reconcile.round_results import EventResult, RoundOutcome
 from generator.telemetry.events import (
     BURST,
     NAMESPACE,

@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families
 
 from generator.objects.reservation import ReservationPhase
-from generator.reconcile.result import EventResult, QueryResult, RoundOutcome
+from generator.reconcile.round_results import EventResult, QueryResult, RoundOutcome
 from generator.reservations.records import ReservedTotals
 from generator.telemetry.metrics import PREFIX, GeneratorMetrics, LeadershipSample
 from runtime.http import PageServer

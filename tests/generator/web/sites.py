@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
-from generator.reconcile.result import RoundOutcome
+from generator.reconcile.round_results import RoundOutcome
 from generator.rpc.auth.authentication import TokenCheck
 from generator.rpc.auth.tls import TlsFiles
 from generator.server.page_port import PagePort, build_page_sources

@@ -13,7 +13,7 @@ from generator.history.recorder import HistoryRecorder
 from generator.objects.pods import BoundPod
 from generator.placement.cluster.nodes import RunningGang, RunningPods
 from generator.placement.cluster.snapshot import Snapshot, with_running
-from generator.reconcile.result import RoundOutcome
+from generator.reconcile.round_results import RoundOutcome
 from generator.rpc.auth.authentication import TokenCheck
 from generator.rpc.auth.tls import TlsFiles
 from generator.server.loop import LoopConfig, ReconcileLoop

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.observe import plan_stops
+from generator.observe import plan_blockers
 from tests.generator.scenes import run
 from tests.golden import Golden
 from tests.repository import ROOT
@@ -44,7 +44,7 @@ def arguments(folder: Path) -> list[str]:
 def test_it_shows(kind: str, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = FIXTURES / kind
     if kind == FindingKind.DOMAIN_TOO_LARGE:
-        monkeypatch.setattr(plan_stops, "MAX_MEMBER_BYTES", SMALL_LIMIT)
+        monkeypatch.setattr(plan_blockers, "MAX_MEMBER_BYTES", SMALL_LIMIT)
     ran = run("findings", *arguments(folder), "--kind", kind, "-o", "json")
     assert ran.code == EXITS.get(kind, ExitCode.OK), ran.err
     rows = ran.document

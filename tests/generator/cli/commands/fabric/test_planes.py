@@ -16,7 +16,7 @@ from generator.cli.exit_codes import ExitCode
 from generator.objects.fabric import ConditionType
 from generator.objects.plane_config import PlaneChoice, parse_planes, read_planes
 from generator.placement.cluster.snapshot import Snapshot
-from generator.reconcile.result import RoundOutcome
+from generator.reconcile.round_results import RoundOutcome
 from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.store.object_folders import read_hypernodes
 from tests.generator.folders import StoreFolder

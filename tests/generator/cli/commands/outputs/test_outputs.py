@@ -8,7 +8,7 @@ import pytest
 
 from generator.cli.exit_codes import ExitCode
 from generator.reconcile.folder_outputs import FolderPublisher
-from generator.reconcile.outcome import OutputsOutcome
+from generator.reconcile.output_outcomes import OutputsOutcome
 from generator.reconcile.outputs import PublishRequest
 from generator.store.folder_lock import FolderLock
 from tests.generator.folders import StoreFolder, parse_fabric_document

@@ -3,7 +3,7 @@
 import pytest
 
 from generator.objects.outputs import OutputType
-from generator.reconcile.outcome import OutputOutcome, OutputsOutcome, RefusedWrite
+from generator.reconcile.output_outcomes import OutputOutcome, OutputsOutcome, RefusedWrite
 
 TAKEN = RefusedWrite("node-1", "409 conflict", is_conflict=True)
 REFUSED = RefusedWrite("node-2", "422 invalid", is_conflict=False)

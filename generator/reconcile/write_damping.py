@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from generator.reconcile.outcome import RefusedWrite
+from generator.reconcile.output_outcomes import RefusedWrite
 
 
 @dataclass(frozen=True, slots=True)
