@@ -39,7 +39,7 @@ from generator.placement.cluster.snapshot import (
     with_running,
 )
 from generator.placement.request import PlacementRequest
-from generator.reservations.holds import ReservedNodes, with_nominations
+from generator.reservations.nominations import ReservedNodes, with_nominations
 from generator.store.local_files import read_inventory
 from topology.model.errors import ParseError, list_some, show
 from topology.model.facts import Finding, FindingKind, Severity

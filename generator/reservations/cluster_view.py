@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from generator.kube.access import ClusterAccess
 from generator.objects.pods import BoundPod, parse_bound_pod
-from generator.reservations.holds import ReservedNodes, build_nominations, compute_usage
+from generator.reservations.nominations import ReservedNodes, build_nominations, compute_usage
 from generator.reservations.objects import RESERVATIONS
+from generator.reservations.phases import expire_if_due
 from generator.reservations.records import Reservation
-from generator.reservations.rules import expire_if_due
 from generator.store.cluster_store import open_cluster
 from runtime.clock import utc_now
 from topology.model.errors import ConfigError, KubeForbidden, KubeNotFound, ParseError

@@ -20,7 +20,7 @@ from generator.placement.budget import IsCancelled, never_cancelled
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import as_running_gang, place
 from generator.placement.request import PlacementRequest
-from generator.reservations.holds import (
+from generator.reservations.nominations import (
     CachedSnapshot,
     CapacityState,
     ReservationCache,
@@ -36,15 +36,7 @@ from generator.reservations.holds import (
     with_nominations,
 )
 from generator.reservations.objects import ReservationObjects
-from generator.reservations.records import (
-    Refusal,
-    RefusalKind,
-    Reservation,
-    ReservationRequest,
-    ReservationResult,
-    ReservedTotals,
-)
-from generator.reservations.rules import (
+from generator.reservations.phases import (
     MAX_HELD,
     MAX_RESERVATIONS,
     Step,
@@ -55,6 +47,14 @@ from generator.reservations.rules import (
     find_refusal,
     hash_request,
     restore_placement,
+)
+from generator.reservations.records import (
+    Refusal,
+    RefusalKind,
+    Reservation,
+    ReservationRequest,
+    ReservationResult,
+    ReservedTotals,
 )
 from generator.store.object_store import StoreConflict, StoreFenced
 from runtime.fair_share import FairShare

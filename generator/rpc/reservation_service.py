@@ -11,6 +11,7 @@ from google.protobuf import timestamp_pb2
 
 from generator.objects.reservation import ReservationPhase
 from generator.reservations.ledger import ReservationLedger
+from generator.reservations.phases import DEFAULT_TTL_S
 from generator.reservations.records import (
     LOCAL_HOLDER,
     Refusal,
@@ -19,7 +20,6 @@ from generator.reservations.records import (
     ReservationRequest,
     ReservationResult,
 )
-from generator.reservations.rules import DEFAULT_TTL_S
 from generator.rpc.auth.authentication import get_caller, identify_caller
 from generator.rpc.limits import MAX_DEADLINE_S
 from generator.rpc.messages.answers import encode_placement

@@ -3,7 +3,7 @@
 - `settings`: the settings of a server.
 - `server`: starts and stops everything that runs; the folder as a backend.
 - `loop`: the reconcile loop, one round after the other.
-- `sweep_election`: elects sweepers each round and writes changes.
+- `elected_sweepers`: elects sweepers each round and writes changes.
 - `history_backup`: keeps the history while no pod has it.
 - `replica`: the cluster as a backend: watches, leader election, fenced writes; its Events and
   token checks.

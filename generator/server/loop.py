@@ -55,7 +55,7 @@ from generator.reconcile.round_results import OnRound, RoundOutcome
 from generator.reconcile.settings import FabricSettings, WriteSettings, read_settings
 from generator.reconcile.status import FabricStatusWriter, RoundSummary, StatusUpdate
 from generator.reconcile.writer import Publish, WriteLog, WriteOutcome, carry_out
-from generator.server.sweep_election import SweepElection
+from generator.server.elected_sweepers import SweepElection
 from generator.store.base import NO_VOLCANO, StoredHyperNodes, StoredRecord, StoredReports
 from generator.store.fabric_store import FabricStore
 from generator.switches.poller import SwitchPoller

@@ -29,8 +29,8 @@ from generator.reconcile.round_results import RoundOutcome
 from generator.reconcile.settings import WriteSettings, always_leader
 from generator.reconcile.write_damping import DebounceConfig
 from generator.reservations.ledger import ReservationLedger
+from generator.reservations.legacy_sqlite import FILE_NAME, convert_file
 from generator.reservations.objects import ReservationObjects, always_leading
-from generator.reservations.sqlite_file import FILE_NAME, convert_file
 from generator.rpc.forwarded_calls import ForwardedCalls
 from generator.rpc.published_state import PublishedState
 from generator.rpc.reservation_service import ReservationServicer

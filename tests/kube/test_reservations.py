@@ -10,8 +10,8 @@ from generator.kube.lease import Leader
 from generator.kube.resources import RESERVATIONS
 from generator.kube.transport import KubeTransport
 from generator.objects.reservation import ReservationPhase as Phase
+from generator.reservations.phases import RETENTION_S
 from generator.reservations.records import Refusal, RefusalKind, Reservation, ReservationResult
-from generator.reservations.rules import RETENTION_S
 from tests.kube.conftest import CRDS, connecting
 from tests.kube.examples import made
 from tests.kube.proxy import Fault, FaultProxy

@@ -14,8 +14,8 @@ silences: findings that a person silenced until a date
 swap_pairs: two cables in each other's port, and the findings about them
 swapped_cables: cables in the wrong port, on the wrong rail, and absent ones
 tier_findings: tiers that add no path, that are skipped, or that are uncertain
+tree_conformance: whether the wiring is a tree at all
 tree_findings: ties, islands, hosts on spines and switches set aside
-treeness: whether the wiring is a tree at all
 usual_counts: the numbers of cables that are the design, although most peers have more
 usual_ports: the ports at which absent cables belong
 

@@ -14,8 +14,8 @@ from topology.findings.link_findings import find_one_sided_links, find_slow_link
 from topology.findings.lost_switches import find_lost_switches
 from topology.findings.swapped_cables import find_asymmetries
 from topology.findings.tier_findings import find_tier_problems
+from topology.findings.tree_conformance import find_non_tree_wiring
 from topology.findings.tree_findings import explain_tie, find_tree_problems, format_names
-from topology.findings.treeness import find_non_tree_wiring
 from topology.inference.directors import fold_directors
 from topology.inference.domain_names import UnnamedDomain, assign_names
 from topology.inference.nvlink_domains import (

@@ -16,7 +16,7 @@ from generator.ingest.claims import ReportClaims, build_claims
 from generator.ingest.named_sweepers import NamedSweepers
 from generator.reconcile.settings import always_leader
 from generator.reconcile.status import FabricStatusWriter
-from generator.server.sweep_election import SweepElection
+from generator.server.elected_sweepers import SweepElection
 from tests.generator.folders import StoreFolder
 from tests.generator.ingest.swept_fabrics import HOSTS as ALL_HOSTS
 from tests.generator.ingest.swept_fabrics import SUBNET, host_reports, sweep_by

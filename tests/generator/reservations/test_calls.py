@@ -16,8 +16,8 @@ from google.rpc import (  # type: ignore[import-untyped]  # stubs, but no py.typ
 from grpc_status import rpc_status
 
 from generator.placement.answer import ReasonKind
+from generator.reservations.phases import MAX_HELD
 from generator.reservations.records import LOCAL_HOLDER, Refusal, RefusalKind
-from generator.reservations.rules import MAX_HELD
 from generator.rpc.auth.tls import ServerCertificates
 from generator.rpc.published_state import PublishedState
 from generator.rpc.reservation_service import ReservationServicer

@@ -10,13 +10,13 @@ import pytest
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
+from generator.reservations.phases import hash_request
 from generator.reservations.records import (
     Reservation,
     ReservationRequest,
     parse_stored_reservation,
     render_reservation,
 )
-from generator.reservations.rules import hash_request
 from tests.generator.placement.documents import racks, request, workers
 from tests.generator.reservations.worlds import World, request_of
 from topology.model.errors import ConfigError

@@ -11,8 +11,8 @@ from generator.placement import NodeSpec, Snapshot
 from generator.placement.engine import place
 from generator.reservations.ledger import MAX_WRITES_PER_TICK, ReservationLedger, SearchLimit
 from generator.reservations.objects import ReservationObjects
+from generator.reservations.phases import MAX_HELD, MAX_RESERVATIONS, RETENTION_S
 from generator.reservations.records import LOCAL_HOLDER, Refusal, RefusalKind, ReservationResult
-from generator.reservations.rules import MAX_HELD, MAX_RESERVATIONS, RETENTION_S
 from generator.store.object_store import StoreFenced
 from tests.generator.reservations.worlds import (
     World,

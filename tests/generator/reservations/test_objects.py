@@ -11,9 +11,9 @@ from threading import Thread
 
 import pytest
 
+from generator.reservations.legacy_sqlite import FILE_NAME, convert_file, read_reservations
 from generator.reservations.objects import ReservationObjects, always_leading
 from generator.reservations.records import Reservation, parse_stored_reservation, render_reservation
-from generator.reservations.sqlite_file import FILE_NAME, convert_file, read_reservations
 from generator.store.folder_store import FolderStore
 from generator.store.object_store import StoreFenced
 from tests.generator.reservations.worlds import World, id_of

@@ -15,8 +15,8 @@ import grpc
 import pytest
 
 from generator.cli.exit_codes import ExitCode
+from generator.reservations.legacy_sqlite import FILE_NAME
 from generator.reservations.objects import RESERVATIONS
-from generator.reservations.sqlite_file import FILE_NAME
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from generator.store.folder_store import FolderStore

@@ -7,8 +7,7 @@ import pytest
 
 from generator.objects.reservation import ReservationPhase as Phase
 from generator.placement.answer import Placement
-from generator.reservations.records import Refusal, RefusalKind, Reservation
-from generator.reservations.rules import (
+from generator.reservations.phases import (
     RETENTION_S,
     STEPS,
     Step,
@@ -17,6 +16,7 @@ from generator.reservations.rules import (
     expire_if_due,
     is_forgettable,
 )
+from generator.reservations.records import Refusal, RefusalKind, Reservation
 from tests.generator.reservations.worlds import NOON, World, reservation_request
 
 LATER = NOON + timedelta(seconds=10)

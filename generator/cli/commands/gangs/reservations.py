@@ -65,9 +65,9 @@ def _read_reservations(
 
         fetched = fetch_reservations(access, os.environ)
         return fetched.reservations, fetched.problems
+    from generator.reservations.legacy_sqlite import FILE_NAME, read_reservations
     from generator.reservations.objects import RESERVATIONS
-    from generator.reservations.rules import expire_if_due
-    from generator.reservations.sqlite_file import FILE_NAME, read_reservations
+    from generator.reservations.phases import expire_if_due
     from generator.store.folder_store import FolderStore
 
     root, now = store or Path(), utc_now()

@@ -175,7 +175,7 @@ def _add_better_placement(
     from generator.placement.cluster.snapshot import build_snapshot
     from generator.placement.engine import place
     from generator.placement.request import parse_request
-    from generator.reservations.holds import with_nominations
+    from generator.reservations.nominations import with_nominations
 
     capacity = find_max_resources(job_input.inventory)
     groups = build_request_groups(job_input.loaded.job)

@@ -20,8 +20,7 @@ from generator.objects.pods import BoundPod
 from generator.objects.reservation import ReservationPhase
 from generator.placement.cluster.nodes import RunningGang, RunningPods
 from generator.placement.cluster.snapshot import Snapshot, with_nominated
-from generator.reservations.records import Refusal, Reservation
-from generator.reservations.rules import (
+from generator.reservations.phases import (
     MAX_RESERVATIONS,
     Step,
     apply_step,
@@ -29,6 +28,7 @@ from generator.reservations.rules import (
     expire_if_due,
     is_forgettable,
 )
+from generator.reservations.records import Refusal, Reservation
 from topology.model.errors import ParseError
 from topology.model.surplus_rows import find_surplus
 

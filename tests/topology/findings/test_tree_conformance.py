@@ -19,7 +19,7 @@ from tests.topology.lattices import (
 )
 from tests.topology.synthetic.fabrics import seeded
 from tests.topology.verdicts import collect_claims, infer_from
-from topology.findings.treeness import MIN_TREENESS, peer_share
+from topology.findings.tree_conformance import MIN_TREENESS, peer_share
 from topology.model.claims import Claim, Origin
 from topology.model.facts import FindingKind, Severity
 from topology.model.pair_counts import count_pairs

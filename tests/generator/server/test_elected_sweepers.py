@@ -12,7 +12,7 @@ import pytest
 
 from generator.reconcile.settings import always_leader
 from generator.reconcile.status import FabricStatusWriter
-from generator.server.sweep_election import SweepElection
+from generator.server.elected_sweepers import SweepElection
 from tests.generator.folders import StoreFolder
 from tests.generator.sweep_reports import NOW, PERIOD, A, node
 from tests.packed_reports import packed
