@@ -15,7 +15,7 @@ from itertools import chain
 
 from topology.model.errors import ConfigError
 from topology.model.facts import Medium
-from topology.sources.infiniband.node_names import RATES_BPS
+from topology.sources.infiniband.link_rates import RATES_BPS
 
 MIN_RADIX = 4
 MIN_TIERS = 2

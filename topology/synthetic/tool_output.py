@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from topology.model.facts import Medium, PortName
 from topology.model.ids import IdKind
-from topology.sources.infiniband.node_names import RATES_BPS
+from topology.sources.infiniband.link_rates import RATES_BPS
 from topology.synthetic.claims import TTL_S, host_ids
 from topology.synthetic.device_views import DeviceViews, hca_description, subnet_of
 from topology.synthetic.faults import DamagedFabric

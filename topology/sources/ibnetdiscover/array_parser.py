@@ -35,7 +35,7 @@ from topology.sources.ibnetdiscover.byte_words import (
 )
 from topology.sources.ibnetdiscover.columns import RATE_CODES, SWITCH, Columns
 from topology.sources.ibnetdiscover.parser import RATE
-from topology.sources.infiniband.node_names import RATES_BPS
+from topology.sources.infiniband.link_rates import RATES_BPS
 
 _EMPTY, _PORT, _HEAD, _ID, _ODD = range(5)
 _CLASSES: Final = np.full(256, _ODD, np.uint8)

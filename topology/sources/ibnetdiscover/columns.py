@@ -19,12 +19,8 @@ from topology.model.facts import Device
 from topology.model.ids import Id, IdKind
 from topology.model.lazy_rows import LazyTuple
 from topology.sources.ibnetdiscover.devices import DeviceBuilder, Key, PortLine, Record
-from topology.sources.infiniband.node_names import (
-    AGGREGATION_DEVID,
-    RATES_BPS,
-    host_names,
-    switch_name,
-)
+from topology.sources.infiniband.link_rates import RATES_BPS
+from topology.sources.infiniband.node_names import AGGREGATION_DEVID, host_names, switch_name
 
 Index: TypeAlias = NDArray[np.intp]
 Guids: TypeAlias = NDArray[np.uint64]

@@ -29,7 +29,7 @@ from topology.sources.ibnetdiscover.devices import (
     Record,
     build_devices,
 )
-from topology.sources.infiniband.node_names import RATES_BPS
+from topology.sources.infiniband.link_rates import RATES_BPS
 
 _ID_LINE: Final = re.compile(
     r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)\s*+=\s*+(?:0x)?([0-9a-fA-F]{1,16})(?=[\s(#]|\Z)"

@@ -14,10 +14,10 @@ from topology.model.errors import InvariantError
 from topology.model.facts import Device, DeviceKind, Neighbor, Port, PortState
 from topology.model.ids import Id, IdKind
 from topology.sources.ibnetdiscover.devices import MAX_PORT
+from topology.sources.infiniband.link_rates import RATES_BPS
 from topology.sources.infiniband.node_names import (
     AGGREGATION_DEVID,
     AGGREGATION_TEXT,
-    RATES_BPS,
     describe_host,
     describe_switch,
     host_name,

@@ -22,22 +22,6 @@ from topology.sources.infiniband.node_names import (
 MAX_PORT: Final = 999
 _NAMED_LIKE_HOSTS: Final = frozenset({DeviceKind.HOST, DeviceKind.AGGREGATION, DeviceKind.UNKNOWN})
 
-LANE_BPS: Final = {
-    "2.5": 2_500_000_000,
-    "5": 5_000_000_000,
-    "10": 10_000_000_000,
-    "FDR10": 10_000_000_000,
-    "14": 14_000_000_000,
-    "EDR20": 20_000_000_000,
-    "25": 25_000_000_000,
-    "50": 50_000_000_000,
-    "100": 100_000_000_000,
-    "200": 200_000_000_000,
-}
-"""Bits per second of a lane, by the word of opensm or ibdiagnet. Source: opensm's osm_dump.c,
-`speed2char` of ibdm's Fabric.h."""
-LANES: Final = {"1x": 1, "2x": 2, "4x": 4, "8x": 8, "12x": 12}
-
 
 class FarEnd(NamedTuple):
     """The far end of a cable."""
@@ -73,12 +57,6 @@ class IbNode:
     image: str | None = None
     device_id: int = 0
     ports: dict[int, PortRow] = field(default_factory=dict)
-
-
-def derive_rate_bps(width: str, speed: str) -> int | None:
-    """Return bits per second of a width and a speed (`4x`, `50`); None if either is unknown."""
-    lanes, lane = LANES.get(width), LANE_BPS.get(speed)
-    return lanes * lane if lanes and lane else None
 
 
 def build_node_devices(nodes: Mapping[str, IbNode]) -> tuple[Device, ...]:

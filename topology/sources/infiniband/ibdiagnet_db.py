@@ -18,13 +18,13 @@ from topology.model.errors import ParseError
 from topology.model.facts import DeviceKind, ParseResult, PortState
 from topology.model.ids import parse_guid
 from topology.sources.infiniband.dump_nodes import (
-    LANE_BPS,
     MAX_PORT,
     FarEnd,
     IbNode,
     PortRow,
     build_node_devices,
 )
+from topology.sources.infiniband.link_rates import LANE_BPS
 
 Row: TypeAlias = tuple[int, str, Mapping[str, str]]
 """Line number, line, and values by column."""

@@ -16,15 +16,8 @@ from typing import Final, NamedTuple
 from topology.model.errors import ParseError
 from topology.model.facts import DeviceKind, ParseResult, PortState
 from topology.model.ids import parse_guid
-from topology.sources.infiniband.dump_nodes import (
-    LANE_BPS,
-    LANES,
-    FarEnd,
-    IbNode,
-    PortRow,
-    build_node_devices,
-    derive_rate_bps,
-)
+from topology.sources.infiniband.dump_nodes import FarEnd, IbNode, PortRow, build_node_devices
+from topology.sources.infiniband.link_rates import LANE_BPS, LANES, derive_rate_bps
 from topology.sources.infiniband.node_names import AGGREGATION_TEXT
 
 _HEAD: Final = re.compile(r'"(.*)"\s*,\s*[^,"]*,\s*0x([0-9a-fA-F]{1,16})\s*,\s*LID\s+[0-9]*')

@@ -1,4 +1,4 @@
-"""Host, HCA and switch names in InfiniBand node descriptions, and link rates.
+"""Host, HCA and switch names in InfiniBand node descriptions.
 
 A description is free text of at most 64 bytes, and its owner may set it to anything. It is a
 display name only; the GUID identifies a device.
@@ -33,24 +33,6 @@ _LABEL: Final = re.compile(
 _BARE_LABEL: Final = re.compile(r"HCA-\d+|mlx\d+_\d+")
 _PORT_WORD: Final = re.compile(r"port\d+")
 _CHASSIS_PREFIX: Final = "MF0;"
-
-_LANE_BPS: Final = {
-    "SDR": 2_500_000_000,
-    "DDR": 5_000_000_000,
-    "QDR": 10_000_000_000,
-    "FDR10": 10_000_000_000,
-    "FDR": 14_000_000_000,
-    "EDR": 25_000_000_000,
-    "HDR": 50_000_000_000,
-    "NDR": 100_000_000_000,
-    "XDR": 200_000_000_000,
-}
-RATES_BPS: Final = {
-    f"{width}x{speed}": width * lane
-    for width in (4, 1, 2, 8, 12)
-    for speed, lane in _LANE_BPS.items()
-}
-"""Bits per second of every rate token; of tokens with equal rates, width 4 comes first."""
 
 
 def host_name(description: str) -> tuple[str, str]:

@@ -16,13 +16,8 @@ from typing import Final
 from topology.model.errors import ParseError
 from topology.model.facts import DeviceKind, ParseResult, PortState
 from topology.model.ids import parse_guid
-from topology.sources.infiniband.dump_nodes import (
-    FarEnd,
-    IbNode,
-    PortRow,
-    build_node_devices,
-    derive_rate_bps,
-)
+from topology.sources.infiniband.dump_nodes import FarEnd, IbNode, PortRow, build_node_devices
+from topology.sources.infiniband.link_rates import derive_rate_bps
 
 _HEX: Final = "[0-9A-Fa-f]"
 # A description has at most 64 bytes, too few for text that looks like the other end of a cable.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from topology.model.facts import Device, DeviceKind, Neighbor, Port
 from topology.model.ids import Id, IdKind
-from topology.sources.infiniband.dump_nodes import LANE_BPS, LANES
+from topology.sources.infiniband.link_rates import LANE_BPS, LANES
 
 SPEEDS = {"2.5": 1, "5": 2, "10": 4, "14": 256, "25": 512, "50": 1024, "100": 2048, "200": 1 << 24}
 WIDTHS = {"1x": 1, "4x": 2, "8x": 4, "12x": 8, "2x": 16}

@@ -9,7 +9,7 @@ from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, Por
 from topology.model.ids import Id, IdKind
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
 from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
-from topology.sources.infiniband.node_names import RATES_BPS
+from topology.sources.infiniband.link_rates import RATES_BPS
 
 LEAF = "00a0000000000001"
 HCA = "00b0000000000010"
