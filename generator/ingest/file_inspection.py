@@ -20,11 +20,11 @@ from topology.model.tree import parse_tree
 from topology.reports.fabric_status import FABRIC_KIND, parse_fabric
 from topology.reports.neighbor_report import extract_device, parse_report
 from topology.sources.cabling.formats import parse_cabling
-from topology.sources.foreign_outputs import explain_output
 from topology.sources.host.nvidia_smi import derive_clique, parse_gpu_fabrics
 from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
 from topology.sources.lldp.pcap import is_saved_frames, parse_saved_frames
 from topology.sources.lldp_mib.walk import parse_snmpwalk_text
+from topology.sources.unsupported_formats import explain_output
 
 _HEAD_BYTES: Final = 64 * 1024
 _WALK = re.compile(rb"^(?:iso|\.?1)\.[03]\.\d[\d.]*(?: ?= ?[A-Z\"]|\|\d)", re.MULTILINE)

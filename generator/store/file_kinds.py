@@ -15,7 +15,7 @@ from typing import Final
 
 from topology.model.errors import ConfigError, show
 from topology.model.text import to_utf8
-from topology.sources.foreign_outputs import explain_output
+from topology.sources.unsupported_formats import explain_output
 
 _HEAD_BYTES: Final = 64 << 10
 _MAX_SHOWN: Final = 1024

@@ -34,7 +34,7 @@ from topology.sources.cabling.csv_table import (
     is_decommissioning,
     parse_table,
 )
-from topology.sources.foreign_outputs import explain_output
+from topology.sources.unsupported_formats import explain_output
 
 CableOrError = PlannedCable | ParseError
 _End = tuple[str, str]

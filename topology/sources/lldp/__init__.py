@@ -7,5 +7,5 @@
 - lldpcli_keyvalue: the lines of keyvalue, turned into the shape of json0
 - ids: which chassis ids and port ids identify a device or port
 
-Imports `topology.model` and `sources.foreign_outputs`.
+Imports `topology.model` and `sources.unsupported_formats`.
 """

@@ -19,9 +19,9 @@ from typing import Any, Final, NamedTuple
 from topology.model.errors import ParseError
 from topology.model.facts import Capability, Device, DeviceKind, Neighbor, Source
 from topology.model.ids import Id, IdKind, natural_key
-from topology.sources.foreign_outputs import explain_output
 from topology.sources.lldp.ids import SentId, chassis_ids, port_ids, port_name
 from topology.sources.lldp.lldpcli_keyvalue import parse_keyvalue
+from topology.sources.unsupported_formats import explain_output
 
 _JSON0_ADVICE: Final = "run lldpcli with -f json0"
 _KEYVALUE: Final = re.compile(r"(?:#[^\n]*\n\s*)*lldp\.[^\n]+=")

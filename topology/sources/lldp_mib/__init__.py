@@ -6,5 +6,5 @@
 - ids: decodes the ids of the tables
 - walk_text: the output of `snmpwalk`
 
-Imports `topology.model`, `sources.lldp` and `sources.foreign_outputs`.
+Imports `topology.model`, `sources.lldp` and `sources.unsupported_formats`.
 """

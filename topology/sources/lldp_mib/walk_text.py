@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from topology.model.errors import ParseError
-from topology.sources.foreign_outputs import explain_output
 from topology.sources.lldp_mib.tables import Oid, Value, WalkRow
+from topology.sources.unsupported_formats import explain_output
 
 _MAX_ERRORS: Final = 20
 _OID = r"(?:\d{1,10}\.){2,127}\d{1,10}"

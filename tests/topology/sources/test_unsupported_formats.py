@@ -9,11 +9,11 @@ from generator.ingest.file_inspection import inspect_bytes
 from generator.store.file_kinds import FileKind, explain_kind
 from tests.repository import ROOT
 from topology.sources.cabling.formats import parse_cabling
-from topology.sources.foreign_outputs import explain_output
 from topology.sources.lldp.lldpcli import parse_neighbors
 from topology.sources.lldp_mib.walk import parse_snmpwalk_text
+from topology.sources.unsupported_formats import explain_output
 
-FILE = ROOT / "fixtures" / "foreign_outputs" / "prints.txtar"
+FILE = ROOT / "fixtures" / "unsupported_formats" / "prints.txtar"
 _, *PARTS = re.split(r"^-- (.+) -> (.+) --\n", FILE.read_text(), flags=re.MULTILINE)
 PRINTS = {
     name: (text, advice)
