@@ -140,8 +140,8 @@ class ClaimBuilder:
 def _leave_out_flooders(claims: Mapping[str, _DeviceClaim]) -> dict[str, _DeviceClaim]:
     """Return the claims, of hosts that name too many devices without their neighbors."""
     heard = {name: known.heard for name, known in claims.items() if known.heard}
-    deaf = {name: _deafen(name, claims[name]) for name in sorted(find_flooders(heard))}
-    return {**claims, **deaf}
+    reduced = {name: _drop_neighbors(name, claims[name]) for name in sorted(find_flooders(heard))}
+    return {**claims, **reduced}
 
 
 def build_claims(
@@ -201,7 +201,7 @@ def _build_device_claim(report: PackedReport, device: Device, *, is_node: bool) 
     return _DeviceClaim(claim, problems, ports, scoped.excess, find_heard(scoped.device))
 
 
-def _deafen(name: str, known: _DeviceClaim) -> _DeviceClaim:
+def _drop_neighbors(name: str, known: _DeviceClaim) -> _DeviceClaim:
     """Return the claim of a host without its neighbors, and why."""
     if known.claim is None:
         return known

@@ -16,7 +16,7 @@ from generator.placement.cluster.snapshot import Snapshot
 from generator.rpc.auth.authentication import TokenCheck
 from generator.rpc.auth.loopback import parse_listen_address, parse_loopback_address
 from generator.rpc.auth.tls import TlsFiles
-from generator.web.change_view import MAX_STEPS, Past
+from generator.web.change_view import MAX_STEPS, TreeHistory
 from generator.web.http_server import PageHttpServer
 from generator.web.live_document import LiveDocument, PageSources
 from generator.web.site import PageSite
@@ -78,7 +78,7 @@ def build_page_sources(
     return PageSources(find_planes, find_snapshot, lambda: read_past(history), approve_command)
 
 
-def read_past(file: Path | None) -> Past | None:
+def read_past(file: Path | None) -> TreeHistory | None:
     """Return what the page shows of a history; None without a file.
 
     Raises:
@@ -88,4 +88,4 @@ def read_past(file: Path | None) -> Past | None:
         return None
     with open_history(file) as history:
         trees = history.read_generations(limit=MAX_STEPS + 1)
-        return Past(trees, history.read_lives(gone_room=GONE_ROOM), history.begin_s)
+        return TreeHistory(trees, history.read_lives(gone_room=GONE_ROOM), history.begin_s)

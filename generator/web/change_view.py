@@ -42,8 +42,8 @@ class HeldChange(NamedTuple):
     """Approves the plan."""
 
 
-class Past(NamedTuple):
-    """What the history knows."""
+class TreeHistory(NamedTuple):
+    """The trees and findings that the history holds."""
 
     trees: Sequence[Generation]
     """Newest first."""
@@ -52,7 +52,7 @@ class Past(NamedTuple):
     """When the history begins."""
 
 
-def build_change_view(held: HeldChange | None, past: Past | None) -> dict[str, Any]:
+def build_change_view(held: HeldChange | None, past: TreeHistory | None) -> dict[str, Any]:
     """Return the changes, ready for JSON."""
     return {
         "held": None if held is None else _render_held(held),
@@ -124,7 +124,7 @@ def _show_place(part: TreePart, place: str | None) -> str:
     return show(place, _MAX_NAME)
 
 
-def _list_begins(past: Past) -> dict[str, int]:
+def _list_begins(past: TreeHistory) -> dict[str, int]:
     """Return when each present finding began, by its fault."""
     return {
         build_fault_key(life.finding): life.began_s for life in past.lives if life.ended_s is None

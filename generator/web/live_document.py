@@ -19,7 +19,7 @@ from generator.objects.pods import BoundPod
 from generator.objects.tree_record import EMPTY_TREE
 from generator.placement.cluster.snapshot import Snapshot
 from generator.reconcile.round_results import RoundOutcome
-from generator.web.change_view import HeldChange, Past, build_change_view
+from generator.web.change_view import HeldChange, TreeHistory, build_change_view
 from generator.web.job_view import build_job_view
 from generator.web.page_document import build_page_document
 from runtime.clock import Monotonic
@@ -47,7 +47,7 @@ class PageSources(NamedTuple):
     """Returns the cables of the last observation and their planes."""
     find_snapshot: Callable[[], Snapshot | None]
     """Returns the cluster with its reservations."""
-    read_past: Callable[[], Past | None]
+    read_past: Callable[[], TreeHistory | None]
     """Returns the history, None without one; may raise StoreError."""
     approve_command: str
     """The command that approves a plan, without its hash."""
@@ -114,7 +114,7 @@ class LiveDocument:
         tag = hashlib.blake2b(text, digest_size=12).hexdigest()
         return PackedDocument(gzip.compress(text, 5, mtime=0), f'"{tag}"')
 
-    def _read_past(self) -> Past | None:
+    def _read_past(self) -> TreeHistory | None:
         try:
             return self._sources.read_past()
         except StoreError as error:

@@ -28,7 +28,7 @@ from topology.model.fabric import Fabric, FabricPort
 from topology.model.facts import Medium, PortName
 from topology.model.ids import IdKind, full_name, may_be_one, short_name
 from topology.model.port_names import (
-    Likeness,
+    NameSimilarity,
     SpelledName,
     Words,
     compare_names,
@@ -174,13 +174,13 @@ class PlanPorts:
         spelled = spell_port_name(end.port)
         if spelled is None:
             return None
-        by_likeness: dict[Likeness, list[int]] = {}
+        by_similarity: dict[NameSimilarity, list[int]] = {}
         for port_number, other in self._ports_by_number.get((device, spelled.number), ()):
-            by_likeness.setdefault(compare_names(spelled, other), []).append(port_number)
-        likeness = max(by_likeness, default=Likeness.NONE)
-        if likeness is Likeness.NONE:
+            by_similarity.setdefault(compare_names(spelled, other), []).append(port_number)
+        similarity = max(by_similarity, default=NameSimilarity.NONE)
+        if similarity is NameSimilarity.NONE:
             return None
-        matches = by_likeness[likeness]
+        matches = by_similarity[similarity]
         is_single = len(matches) == 1 and not self._is_planned(end.device, matches[0])
         return matches[0] if is_single else None
 

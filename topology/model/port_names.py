@@ -37,7 +37,7 @@ class SpelledName(NamedTuple):
         return "".join(self.words)
 
 
-class Likeness(IntEnum):
+class NameSimilarity(IntEnum):
     """How well the letters of two names with one number agree; a higher value is better."""
 
     NONE = 0
@@ -58,20 +58,20 @@ def spell_port_name(name: str) -> SpelledName | None:
     return SpelledName(words, _PADDING.sub("", match[2].lower()))
 
 
-def compare_names(first: SpelledName, second: SpelledName) -> Likeness:
+def compare_names(first: SpelledName, second: SpelledName) -> NameSimilarity:
     """Return how well two names agree: NONE if their numbers differ or one has no letters."""
     if first.number != second.number or not first.words or not second.words:
-        return Likeness.NONE
+        return NameSimilarity.NONE
     short, full = sorted((first, second), key=lambda spelled: len(spelled.letters))
     if short.letters == full.letters:
-        return Likeness.EQUAL
+        return NameSimilarity.EQUAL
     if _begins_words(short.letters, full.words):
-        return Likeness.WORDS
+        return NameSimilarity.WORDS
     rest = iter(full.letters)
     is_in_order = short.letters[0] == full.letters[0] and all(
         letter in rest for letter in short.letters
     )
-    return Likeness.LETTERS if is_in_order else Likeness.NONE
+    return NameSimilarity.LETTERS if is_in_order else NameSimilarity.NONE
 
 
 def _begins_words(short: str, words: Words) -> bool:

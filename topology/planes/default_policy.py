@@ -50,7 +50,7 @@ _LETTERS = re.compile(r"[a-z]+")
 _PLANE_WORD = re.compile("|".join(sorted(word for _, words in _WORDS for word in words)))
 
 
-class PlanedPorts(NamedTuple):
+class PlaneAssignment(NamedTuple):
     """Ports that get a plane, and the reason."""
 
     port_plane: PortPlane
@@ -70,7 +70,7 @@ def plane_in_name(name: str) -> str | None:
 
 def assign_by_switch_names(
     columns: FabricColumns, cables: Cables, ports: Index, plane_of_switch: Mapping[int, str]
-) -> list[PlanedPorts]:
+) -> list[PlaneAssignment]:
     """Return the ports whose switch's name contains a plane.
 
     A port without a link gets the plane that most linked ports of the same name have. The names
@@ -104,7 +104,7 @@ def assign_by_switch_names(
     np.add.at(votes, (names[is_linked], found[is_linked]), 1)
     winners = np.where(votes.any(axis=1), votes.argmax(axis=1), len(planes) - 1)[names]
     return [
-        PlanedPorts(PortPlane(plane, reason), ports[is_chosen])
+        PlaneAssignment(PortPlane(plane, reason), ports[is_chosen])
         for code, plane in enumerate(planes)
         if plane is not None
         for reason, is_chosen in (
@@ -136,7 +136,7 @@ def choose_planes(columns: FabricColumns, cables: Cables, ports: Index) -> list[
     ]
 
 
-def assign_by_choice(choice: ComputeChoice) -> Iterator[PlanedPorts]:
+def assign_by_choice(choice: ComputeChoice) -> Iterator[PlaneAssignment]:
     """Yield the ports of a machine type by plane.
 
     Ports outside the compute network are storage if they are fast or RDMA-capable, and management
@@ -159,7 +159,7 @@ def assign_by_choice(choice: ComputeChoice) -> Iterator[PlanedPorts]:
             port_plane = PortPlane(MANAGEMENT, PlaneReason.SLOW)
         columns_by_plane.setdefault(port_plane, []).append(column)
     for port_plane, columns in columns_by_plane.items():
-        yield PlanedPorts(port_plane, machine.numbers[np.isin(machine.columns, columns)])
+        yield PlaneAssignment(port_plane, machine.numbers[np.isin(machine.columns, columns)])
 
 
 def _explain_choice(choice: ComputeChoice) -> PlaneReason:
@@ -168,7 +168,7 @@ def _explain_choice(choice: ComputeChoice) -> PlaneReason:
     return PlaneReason.RDMA if choice.chosen.is_rdma else PlaneReason.FAST
 
 
-def assign_by_switch_use(cables: Cables, port_planes: PortPlanes) -> list[PlanedPorts]:
+def assign_by_switch_use(cables: Cables, port_planes: PortPlanes) -> list[PlaneAssignment]:
     """Return ports of plain hosts that get the plane of most other ports on their switch.
 
     A plain host is a host whose ports are all alike, such as a storage server; compared only with
@@ -200,7 +200,7 @@ def assign_by_switch_use(cables: Cables, port_planes: PortPlanes) -> list[Planed
     is_plain[hosts[plane_codes > 0]] = False
     is_moved = is_foreign[switches] & is_plain[hosts] & is_weak_kind[codes]
     return [
-        PlanedPorts(
+        PlaneAssignment(
             PortPlane(plane, PlaneReason.NEIGHBORS),
             ends.a_port[rows[is_moved & (most[switches] == code)]],
         )

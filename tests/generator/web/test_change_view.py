@@ -13,7 +13,7 @@ from generator.web.change_view import (
     MAX_CHANGES,
     MAX_STEPS,
     HeldChange,
-    Past,
+    TreeHistory,
     build_change_view,
     build_plan_diagram,
 )
@@ -44,7 +44,7 @@ def test_a_held_plan_changes_no_switch_and_no_node_outside_because_hypernodes_ha
 
 
 def test_each_step_shows_the_changes_since_the_generation_before() -> None:
-    past = Past((Generation(2, 200, AFTER), Generation(1, 100, BEFORE)), (), 100)
+    past = TreeHistory((Generation(2, 200, AFTER), Generation(1, 100, BEFORE)), (), 100)
     view = build_change_view(None, past)
     assert (view["held"], view["isKnown"], view["beginS"]) == (None, True, 100)
     newest, oldest = view["steps"]
@@ -60,7 +60,7 @@ def test_without_a_history_the_past_is_unknown() -> None:
 def test_steps_and_changes_are_bounded() -> None:
     large = tree_of({"a": tuple(f"n{number}" for number in range(MAX_CHANGES + 5))})
     trees = [Generation(at, at, large if at % 2 else BEFORE) for at in range(MAX_STEPS + 9, 0, -1)]
-    view = build_change_view(None, Past(trees, (), 1))
+    view = build_change_view(None, TreeHistory(trees, (), 1))
     assert len(view["steps"]) == MAX_STEPS
     assert len(view["steps"][0]["changes"]) == MAX_CHANGES
     assert view["steps"][0]["numChanges"] > MAX_CHANGES
@@ -71,7 +71,7 @@ def test_findings_have_the_times_at_which_they_began_and_ended() -> None:
         FindingLife(finding_of("new"), 300, None),
         FindingLife(finding_of("gone"), 100, 200),
     )
-    changes = build_change_view(None, Past((), lives, 100))
+    changes = build_change_view(None, TreeHistory((), lives, 100))
     document = build_page_document(
         AFTER, None, [finding_of("new"), finding_of("unseen")], changes=changes
     )
@@ -83,7 +83,7 @@ def test_findings_have_the_times_at_which_they_began_and_ended() -> None:
 
 def test_names_of_nodes_are_escaped() -> None:
     hostile = tree_of({"a": ("n1\u202e\x1b[31m",)})
-    past = Past((Generation(2, 200, hostile), Generation(1, 100, BEFORE)), (), 100)
+    past = TreeHistory((Generation(2, 200, hostile), Generation(1, 100, BEFORE)), (), 100)
     text = json.dumps(build_change_view(None, past), ensure_ascii=False)
     assert "\x1b" not in text
     assert "\u202e" not in text
