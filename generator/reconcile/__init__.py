@@ -6,7 +6,7 @@ What is decided, once for all outputs:
 - `conflicts`: names, children and nodes that foreign HyperNodes share with ours. Pure.
 - `decided_tree`: the tree that was decided last, and the step from it. Pure.
 - `guard`: whether a plan may be written, or is held for an approval. Pure.
-- `write_damping`: how long writes wait. Pure.
+- `write_delays`: how long writes wait. Pure.
 - `settings`: the settings that a round writes by.
 - `decision`: what a round writes, and what it reports. Pure.
 - `writer`: carries a decision out: the record, then the HyperNodes.

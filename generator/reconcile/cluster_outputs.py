@@ -35,7 +35,7 @@ from generator.reconcile.rendered import (
     list_tier_keys,
     render_outputs,
 )
-from generator.reconcile.write_damping import BlockedWrites, WriteKey
+from generator.reconcile.write_delays import BlockedWrites, WriteKey
 from generator.store.cluster_store import ClusterStore
 from generator.store.kinds import Kind
 from topology.model.errors import (

@@ -32,7 +32,7 @@ from generator.reconcile.decided_tree import TreeStep, build_record, build_step,
 from generator.reconcile.desired import PlannedChanges
 from generator.reconcile.guard import PlanEvidence, PlanVerdict, hash_plan, judge_plan
 from generator.reconcile.plan import Action, plan_changes
-from generator.reconcile.write_damping import (
+from generator.reconcile.write_delays import (
     NO_DEBOUNCE,
     DebounceConfig,
     LastWrite,

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, UnknownSetting, parse_tree_spec
 from generator.objects.write_policy import WritePolicy, parse_write_policy
-from generator.reconcile.write_damping import NO_DEBOUNCE, DebounceConfig
+from generator.reconcile.write_delays import NO_DEBOUNCE, DebounceConfig
 from generator.store.base import FabricRead
 from topology.model.errors import ParseError
 

@@ -25,7 +25,7 @@ from generator.reconcile.decision import (
 from generator.reconcile.guard import PlanVerdict, hash_plan
 from generator.reconcile.output_outcomes import OutputsOutcome
 from generator.reconcile.plan import Action
-from generator.reconcile.write_damping import NO_DEBOUNCE, DebounceConfig, record_writes
+from generator.reconcile.write_delays import NO_DEBOUNCE, DebounceConfig, record_writes
 from runtime.retry import Backoff
 from runtime.transition_log import TransitionLog
 from topology.model.errors import KubeFenced, KubeUnavailable, TopologyError

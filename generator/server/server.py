@@ -27,7 +27,7 @@ from generator.reconcile.folder_outputs import FolderPublisher
 from generator.reconcile.outputs import Publisher
 from generator.reconcile.round_results import RoundOutcome
 from generator.reconcile.settings import WriteSettings, always_leader
-from generator.reconcile.write_damping import DebounceConfig
+from generator.reconcile.write_delays import DebounceConfig
 from generator.reservations.ledger import ReservationLedger
 from generator.reservations.legacy_sqlite import FILE_NAME, convert_file
 from generator.reservations.objects import ReservationObjects, always_leading

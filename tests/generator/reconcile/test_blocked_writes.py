@@ -1,7 +1,7 @@
 """How long refused and repeated writes wait."""
 
 from generator.reconcile.output_outcomes import RefusedWrite
-from generator.reconcile.write_damping import MAX_RETRY_S, RETRY_S, BlockedWrites, WriteKey
+from generator.reconcile.write_delays import MAX_RETRY_S, RETRY_S, BlockedWrites, WriteKey
 
 KEY = WriteKey("nodes", "toponaut-labels", "node-1")
 REFUSED = RefusedWrite("node-1", "no", is_conflict=False)

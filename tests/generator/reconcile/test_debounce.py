@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.reconcile.write_damping import (
+from generator.reconcile.write_delays import (
     NO_DEBOUNCE,
     DebounceConfig,
     LastWrite,

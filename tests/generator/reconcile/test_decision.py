@@ -15,7 +15,7 @@ from generator.reconcile.decision import DecisionKind, RoundState, WriteMemory, 
 from generator.reconcile.desired import PlannedChanges
 from generator.reconcile.guard import hash_plan
 from generator.reconcile.plan import plan_changes
-from generator.reconcile.write_damping import DebounceConfig
+from generator.reconcile.write_delays import DebounceConfig
 from generator.reconcile.writer import carry_out
 from tests.generator.reconcile.applies import FusedStore
 from topology.model.tree import DomainSpec, TopologyTree, build_tree

@@ -13,7 +13,7 @@ from msgspec import structs
 from generator.objects.write_policy import parse_write_policy
 from generator.outputs.hypernode.model import HyperNode
 from generator.reconcile.settings import WriteSettings
-from generator.reconcile.write_damping import DebounceConfig
+from generator.reconcile.write_delays import DebounceConfig
 from generator.store.fabric_store import FabricStore
 from tests.generator.folders import with_approval
 from tests.generator.scenes import run

@@ -13,7 +13,7 @@ import yaml
 
 from generator.outputs.hypernode.model import HyperNode
 from generator.reconcile.settings import WriteSettings
-from generator.reconcile.write_damping import DebounceConfig
+from generator.reconcile.write_delays import DebounceConfig
 from generator.store.fabric_store import FabricStore
 from tests.generator.server.days import FABRIC, SMALL, Day
 from topology.model.errors import StoreError
