@@ -297,9 +297,11 @@ class Cluster:
 class OutputCluster(Cluster):
     """A cluster with the kinds of other schedulers."""
 
-    def __init__(self, api: ApiServer, scene: Scene) -> None:
+    @classmethod
+    def of_consumers(cls, api: ApiServer, scene: Scene) -> OutputCluster:
+        """Return a cluster in which every consumer is installed."""
         api.install_all(find_assets("consumers"))
-        super().__init__(api, scene)
+        return cls(api, scene)
 
     def clear(self) -> None:
         """Remove the leftovers of a test."""

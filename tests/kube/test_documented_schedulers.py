@@ -25,7 +25,7 @@ def cluster(
     """A cluster that a replica follows through all tests."""
     spare_api.revive()
     folder = tmp_path_factory.mktemp("schedulers")
-    made = OutputCluster(spare_api, Scene.of(folder / "scene", PAIRS))
+    made = OutputCluster.of_consumers(spare_api, Scene.of(folder / "scene", PAIRS))
     with serving(made, folder, *OFTEN):
         made.await_tree()
         yield made

@@ -98,7 +98,7 @@ READERS: Mapping[OutputType, Callable[[OutputCluster], Content]] = {
 @pytest.fixture
 def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[OutputCluster]:
     other_api.install(GROVE_KIND)
-    made = OutputCluster(other_api, Scene.of(tmp_path / "scene", PAIRS))
+    made = OutputCluster.of_consumers(other_api, Scene.of(tmp_path / "scene", PAIRS))
     yield made
     made.clear()
 

@@ -25,7 +25,7 @@ OUTPUT = {"type": "labels", "compat": ["topograph"]}
 
 @pytest.fixture
 def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[OutputCluster]:
-    made = OutputCluster(other_api, Scene.of(tmp_path / "scene", PAIRS))
+    made = OutputCluster.of_consumers(other_api, Scene.of(tmp_path / "scene", PAIRS))
     made.choose(OUTPUT)
     yield made
     made.clear()

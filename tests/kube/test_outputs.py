@@ -27,7 +27,7 @@ def served(
 ) -> Iterator[tuple[OutputCluster, Ports]]:
     spare_api.revive()
     folder = tmp_path_factory.mktemp("outputs")
-    made = OutputCluster(spare_api, Scene.of(folder / "scene", PAIRS))
+    made = OutputCluster.of_consumers(spare_api, Scene.of(folder / "scene", PAIRS))
     with serving(made, folder, *OFTEN, *PORT_OPTIONS) as generator:
         made.await_tree()
         yield made, Ports(generator)
