@@ -280,11 +280,11 @@ import os, sys, time
 from runtime import program
 from runtime.program import run_program
 
-signals.END_S = 0.1
+program.END_S = 0.1
 
 def command():
-    with signals.interruptible():
-        signals.start_command()
+    with program.interruptible():
+        program.start_command()
         try:
             os.kill(os.getpid(), int(sys.argv[1]))
         except BaseException:
