@@ -124,6 +124,16 @@ def test_it_names_an_unusable_report(cluster: Cluster) -> None:
         cluster.api.expect("DELETE", REPORTS.path("odd.sweep.0"))
 
 
+def test_it_reports_that_the_cluster_does_not_answer(cluster: Cluster) -> None:
+    with FaultProxy(cluster.api) as proxy:
+        proxy.fail("GET", *[Fault(503)] * 100)
+        file = cluster.api.kubeconfig(WRITER, url=proxy.url)
+        ran = run("tree", "--kube", "--kubeconfig", file)
+    assert (ran.code, ran.out) == (ExitCode.NOTHING, "")
+    assert "503" in ran.err
+    assert ran.err.count("\n") == 1
+
+
 def test_it_never_treats_a_failure_as_an_empty_list(cluster: Cluster) -> None:
     with FaultProxy(cluster.api) as proxy, connecting(cluster.api, proxy.url) as transport:
         store = command_store(transport)

@@ -87,9 +87,14 @@ def test_it_answers_from_free_capacity(cluster: Cluster, tmp_path: Path) -> None
         cluster.run_gang()
         container = {"name": "c", "image": "i", "resources": {"limits": {GPU: "8"}}}
         spec = {"nodeName": hosts[0], "containers": [container]}
-        cluster.api.expect("POST", pods, {"metadata": {"name": "p"}, "spec": spec})
-        cluster.await_that(lambda: not is_feasible(), "a node is taken")
-        cluster.api.expect("DELETE", f"{pods}/p", {"gracePeriodSeconds": 0})
-        cluster.await_that(is_feasible, "it is free again")
+        for name in ("ended", "deleted"):
+            made = cluster.api.expect("POST", pods, {"metadata": {"name": name}, "spec": spec})
+            cluster.await_that(lambda: not is_feasible(), "a node is taken")
+            if name == "ended":
+                done = made | {"status": {"phase": "Succeeded"}}
+                cluster.api.expect("PUT", f"{pods}/{name}/status", done)
+            else:
+                cluster.api.expect("DELETE", f"{pods}/{name}", {"gracePeriodSeconds": 0})
+            cluster.await_that(is_feasible, f"it is free again: its pod is {name}")
         assert generator.events.count("tree published") == published
     assert cluster.versions() == versions

@@ -14,6 +14,7 @@ from generator.cli.exit_codes import ExitCode
 from generator.kube.resources import FABRICS, HYPERNODES, NODES, RECORDS, REPORTS
 from generator.kube.transport import KubeRequest
 from generator.objects.write_policy import APPROVED_PLAN_ANNOTATION
+from tests.generator.scenes import run
 from tests.kube.conftest import WRITER, connecting
 from tests.kube.days import BUDGET, Day, create_all, day_of
 from tests.kube.proxy import Fault, status_body
@@ -208,13 +209,28 @@ def test_it_writes_nothing_while_it_is_paused(day: Day) -> None:
 
 
 def test_it_drops_a_deleted_node_and_takes_it_back(day: Day) -> None:
-    gone = day.scene.hosts[-1]
+    gone, new = day.scene.hosts[-1], "renamed-by-hand"
     day.cluster.forget([gone])
     day.cluster.api.expect("DELETE", NODES.path(gone))
+    day.cluster.add_node(new)
     day.cluster.await_tree(day.scene, but_for=[gone])
+    told = (f"1 listed node has no host: {new}", f"1 host has no listed node: {gone}")
+    day.await_that(lambda: all(text in unmatched_nodes(day) for text in told), "they are named")
+    assert "unmatched-nodes" in str(day.cluster.fabric()["status"]["findings"])
+    day.cluster.api.expect("DELETE", NODES.path(new))
     day.cluster.add_node(gone)
     day.cluster.report(day.scene)
     day.await_tree()
+    day.await_that(lambda: not unmatched_nodes(day), "the finding is gone")
+
+
+def unmatched_nodes(day: Day) -> str:
+    """Return the message of the finding; empty without one."""
+    asked = day.generator.log_file.with_name("findings.yaml")
+    asked.write_text("{kinds: [unmatched-nodes]}")
+    ran = run("rpc", "ListFindings", "--server", day.generator.address, "-f", asked)
+    assert ran.code == ExitCode.OK, ran.err
+    return "".join(row["message"] for row in ran.document.get("findings", []))
 
 
 def test_it_deletes_nothing_when_all_agents_vanish(day: Day) -> None:

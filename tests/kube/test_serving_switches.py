@@ -24,14 +24,18 @@ def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
     made.clear()
 
 
-def test_it_writes_the_report_of_a_switch_once_while_nothing_changes(
+def test_it_writes_the_report_of_a_switch_once_and_deletes_it_when_another_answers(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    path = REPORTS.path(f"switch-{mac(1).hex()}")
+    path, other = (REPORTS.path(f"switch-{mac(number).hex()}") for number in (1, 2))
+
+    def status(path: str) -> int:
+        return cluster.api.request("GET", path).status
+
     with SnmpAgent(switch_rows(1, [(2, "")]), community=COMMUNITY) as agent:
         words = ("--switches", str(write_list(tmp_path, agent.port)), "--switch-period", "300ms")
         with serving(cluster, tmp_path, *words):
-            cluster.await_that(lambda: cluster.api.request("GET", path).status == 200, "a report")
+            cluster.await_that(lambda: status(path) == 200, "a report")
             cluster.await_that(
                 lambda: "status" in cluster.api.expect("GET", path), "how it was walked"
             )
@@ -39,5 +43,9 @@ def test_it_writes_the_report_of_a_switch_once_while_nothing_changes(
             asked = agent.num_asked
             cluster.await_that(lambda: agent.num_asked > asked + 20, "it was walked again")
             again = cluster.api.expect("GET", path)
+            agent.tell(switch_rows(2, [(9, "")]))
+            cluster.await_that(
+                lambda: (status(path), status(other)) == (404, 200), "the other's report alone"
+            )
     assert first["spec"]["device"]["name"] == "switch-1"
     assert json.dumps(first) == json.dumps(again)

@@ -17,6 +17,7 @@ from tests.kube.proxy import Fault, FaultProxy, status_body
 from tests.lab.api_server import ApiServer
 from tests.lab.wait import wait_until
 from topology.model.errors import (
+    ConfigError,
     KubeConflict,
     KubeError,
     KubeExpired,
@@ -253,3 +254,16 @@ def test_it_uses_a_new_token_when_the_old_one_is_refused(
     loads = pod.num_loads
     transport.ask(whoami, timeout_s=10)
     assert pod.num_loads == loads
+
+
+def test_it_keeps_its_credentials_while_the_files_are_gone(
+    api: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    pod = Pod(api, tmp_path)
+    pod.token.write_text(_account(api, namespace)())
+    transport = pod.load()
+    pod.token.unlink()
+    version = KubeRequest("GET", "/version")
+    assert decode_object("", transport.ask(version, timeout_s=10))["gitVersion"].startswith("v1.")
+    with pytest.raises(ConfigError, match="credentials of the pod"):
+        pod.load()

@@ -1,4 +1,4 @@
-"""A cluster without Volcano: its kind HyperNode does not exist."""
+"""A cluster without kinds that we use: first without Volcano's HyperNode, then without ours."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,13 +7,16 @@ import pytest
 
 from generator.cli.exit_codes import ExitCode
 from generator.kube.resources import NODES
+from runtime.retry import MAX_PERIODS
 from tests.generator.scenes import PAIRS, Scene
-from tests.kube.conftest import WRITER, prepare, with_volcano
+from tests.kube.agent_nodes import ClusterAgent, ClusterNode, account_in, events
+from tests.kube.conftest import CRDS, WRITER, prepare, with_volcano
 from tests.kube.servers import LEAF, OFTEN, Cluster, serving
 from tests.lab.api_server import ApiServer, find_assets
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
 
+REPORTS_CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/neighborreports.toponaut.io"
 GOOD = {
     "Ready": "TreeDecided",
     "Degraded": "-EvidenceWhole",
@@ -57,3 +60,24 @@ def test_it_says_what_is_missing_and_writes_what_it_can(cluster: Cluster, tmp_pa
         assert has_labels(cluster)
         with_volcano(cluster.api)
         cluster.await_tree()
+
+
+def test_a_generator_and_an_agent_that_start_before_their_kinds_work_once_they_are_installed(
+    cluster: Cluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    api = cluster.api
+    api.expect("DELETE", REPORTS_CRD)
+    cluster.await_that(lambda: api.request("GET", REPORTS_CRD).status == 404, "the kind is gone")
+    agent = ClusterAgent(ClusterNode(api, account_in(api), "early"), tmp_path)
+    agent.run(MAX_PERIODS)
+    assert events(caplog.records) == ["publishing failed"]
+    assert " 404 " in vars(caplog.records[0])["error"]
+    with serving(cluster, tmp_path, *OFTEN) as running:
+        missing = "the cluster has no NeighborReport, its CRD is not installed"
+        cluster.await_that(lambda: missing in str(running.log), "the missing kind is named")
+        api.install_all(CRDS)
+        with_volcano(api)
+        cluster.report(cluster.scene)
+        cluster.await_tree()
+    agent.run(MAX_PERIODS + 1)
+    assert agent.heard == ["leaf1"]
