@@ -212,14 +212,19 @@ class Cluster:
         """Return the number of writes so far, including renewals."""
         return len(self.api.writes_by(WRITER))
 
-    def check_rest(self, ports: Ports) -> None:
-        """Check that several rounds after the last change write nothing."""
+    def await_rounds(self, ports: Ports) -> None:
+        """Wait for three more rounds of a replica."""
 
         def num_rounds() -> float:
             return sum(ports.metric("reconcile_duration_seconds_count").values())
 
-        done, before = num_rounds(), self.num_writes()
+        done = num_rounds()
         self.await_that(lambda: num_rounds() >= done + 3, "three more rounds")
+
+    def check_rest(self, ports: Ports) -> None:
+        """Check that several rounds after the last change write nothing."""
+        before = self.num_writes()
+        self.await_rounds(ports)
         assert self.writes(before) == []
 
     def message(self, kind: str) -> str:
