@@ -41,7 +41,7 @@ terminals may send a signal twice."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """A stop signal came. Its notes list what was written so far."""
+    """Raised when a stop signal comes. The notes of the exception list what was written before."""
 
     def __init__(self, number: int) -> None:
         """Store the number of the signal."""

@@ -106,7 +106,7 @@ def split_gang(spec: dict[str, Any], manifests: Manifests) -> GangParts:
 
 
 def walk_leaves(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the groups of pods, without those that have children."""
+    """Yield the groups that have no child groups, at any depth."""
     for row in rows:
         if "children" in row:
             yield from walk_leaves(row["children"])

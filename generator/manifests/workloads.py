@@ -172,7 +172,7 @@ def find_only_group(manifests: Manifests, group: str) -> KubeObject | None:
 
 
 def find_group_pods(manifests: Manifests, group: KubeObject, key: str) -> list[KubeObject]:
-    """Return the pods that name the group in a label or annotation; all pods if none names any.
+    """Return the pods whose label or annotation names the group; all pods if none names a group.
 
     A note is added to pods of other groups, because they are not placed.
     """

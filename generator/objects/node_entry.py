@@ -123,7 +123,7 @@ def _find_part(path: Path, row: object, *, is_key: bool) -> Path:
 
 
 def _without(value: Any, paths: Sequence[Path]) -> Any:  # noqa: ANN401 - any JSON
-    """Return a copy of a value without the parts at these paths."""
+    """Return a copy of a value from which the parts at the given paths are removed."""
     leaving = {path[0] for path in paths if len(path) == 1}
     deeper: dict[str | int, list[Path]] = {}
     for path in paths:

@@ -209,7 +209,7 @@ def build_label_values(
 
 
 def hash_value(name: str) -> str:
-    """Return a valid value that ends in a hash of the name."""
+    """Return a valid label value: the name, shortened, with a hash of the name at its end."""
     return _shorten(_INVALID.sub("-", name).strip("-_"), name)
 
 

@@ -233,7 +233,7 @@ class PlacementClient:
     def _stream(
         self, method: Callable[..., _AnswerStream[AnswerT]], message: Message | Iterator[Message]
     ) -> Iterator[AnswerT]:
-        """Yield the answers of a method without retries; closing the iterator cancels the call."""
+        """Yield the answers of one call, without retries. Closing the iterator cancels the call."""
         if isinstance(message, Message):
             _check_size(message)
         call = method(message, timeout=self.timeout_s, metadata=self._metadata())

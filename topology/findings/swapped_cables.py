@@ -93,7 +93,7 @@ class DeviceLayout:
     rails_by_group: Mapping[int, AbstractSet[str]]
     """Group to the rails of its leaves."""
     port_name_codes: Index
-    """One entry per host cable: the name of the host's port, as an index into `port_names`."""
+    """For each host cable: the index of the host's port name in `port_names`."""
     port_names: Sequence[str]
     """The distinct names of host ports."""
 
@@ -409,7 +409,7 @@ def _misplaced_uplink(edge: Edge, expected: int) -> MisplacedCable:
 
 
 def _reach(starts: Collection[int], steps: Sequence[tuple[int, int]]) -> set[int]:
-    """Return the switches that steps lead to, also one after another, and the starts."""
+    """Return the starts, and every switch that one or more steps lead to from them."""
     found, num = {*starts}, -1
     while num != len(found):
         num = len(found)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,34 +22,10 @@ from topology.model.claims import Origin, strong_key
 from topology.model.errors import list_some, show
 from topology.model.fabric_columns import Codes, Numbers
 from topology.model.facts import DeviceKind, Finding, FindingKind, Severity
-from topology.model.ids import Id, natural_key, parse_node_name, short_name
+from topology.model.ids import natural_key, parse_node_name, short_name
 
 
-class DeviceDraft(Protocol):
-    """A device under construction, as far as its kind and names depend on it."""
-
-    kind: DeviceKind
-    node: str | None
-    names: tuple[str, ...]
-    silent_node: str | None
-    """For HCAs of a sweep: the node of their name, if its report lists no HCA at all."""
-    is_loose: bool
-    """Whether neighbors cannot know it by its claims: it is no node, and has no chassis id."""
-
-    @property
-    def ids(self) -> AbstractSet[Id]:
-        """All ids of the device."""
-
-    @property
-    def origins(self) -> Collection[Origin]:
-        """The origins of its claims; empty if it is known only as a neighbor."""
-
-    @property
-    def model(self) -> str:
-        """The first hardware description in its claims; empty if there is none."""
-
-
-def display_names(entities: Sequence[DeviceDraft]) -> list[str]:
+def display_names(entities: Sequence[Entity]) -> list[str]:
     """Return a unique name per device: its node, else its own name, else its lowest id.
 
     A device that is known only as a neighbor never changes the name of one that a source describes.
@@ -76,7 +51,7 @@ def display_names(entities: Sequence[DeviceDraft]) -> list[str]:
     ]
 
 
-def _with_id(title: str, entity: DeviceDraft, index: int) -> str:
+def _with_id(title: str, entity: Entity, index: int) -> str:
     ids = entity.ids
     strong = sorted(identifier.value for identifier in ids if strong_key(identifier))
     weak = () if strong else sorted(identifier.value for identifier in ids)
@@ -280,7 +255,7 @@ class _KindEvidence:
         return MIN_SWITCH_VIEWERS - 1 if is_named and is_no_host else MIN_SWITCH_VIEWERS
 
 
-def resolve_nodes(entities: Sequence[DeviceDraft], names: NodeNames) -> list[Finding]:
+def resolve_nodes(entities: Sequence[Entity], names: NodeNames) -> list[Finding]:
     """Name the hosts after their nodes; without an inventory, a host's own name is its node name.
 
     A device that is known only as a neighbor never takes the name of one that a source describes.
@@ -325,23 +300,23 @@ def resolve_nodes(entities: Sequence[DeviceDraft], names: NodeNames) -> list[Fin
     return findings
 
 
-def _is_module(entity: DeviceDraft) -> bool:
+def _is_module(entity: Entity) -> bool:
     """Return whether a channel adapter is in a gateway, which is no node."""
     return bool(entity.names) and _MODULE.fullmatch(entity.names[0]) is not None
 
 
-def _lower_name(host: DeviceDraft) -> str:
+def _lower_name(host: Entity) -> str:
     return host.node or next((name.lower() for name in host.names), "")
 
 
-def _clear_unlisted_nodes(entities: Sequence[DeviceDraft]) -> None:
+def _clear_unlisted_nodes(entities: Sequence[Entity]) -> None:
     """Clear the node of hosts that the inventory does not list: they are not cluster nodes."""
     for entity in entities:
         if entity.node and Origin.INVENTORY not in entity.origins:
             entity.node = None
 
 
-def _unresolved_finding(entity: DeviceDraft, names: NodeNames) -> Finding:
+def _unresolved_finding(entity: Entity, names: NodeNames) -> Finding:
     strong = sorted(identifier.value for identifier in entity.ids if strong_key(identifier))
     name = next((show(name) for name in entity.names), "")
     model = show(entity.model)
@@ -363,7 +338,7 @@ def _unresolved_finding(entity: DeviceDraft, names: NodeNames) -> Finding:
     )
 
 
-def _nameless_finding(captures: Sequence[DeviceDraft]) -> Finding:
+def _nameless_finding(captures: Sequence[Entity]) -> Finding:
     names = sorted(next(iter(capture.names), "") for capture in captures)
     shown = list_some(map(show, names), _MAX_NAMES_SHOWN)
     return Finding(
@@ -397,7 +372,7 @@ def _silent_nodes_finding(silent_nodes: Counter[str]) -> Finding:
     )
 
 
-def _guessed_finding(entities: Sequence[DeviceDraft]) -> Finding:
+def _guessed_finding(entities: Sequence[Entity]) -> Finding:
     switches = sum(entity.kind is DeviceKind.SWITCH for entity in entities)
     return Finding(
         kind=FindingKind.GUESSED_KIND,

@@ -181,10 +181,11 @@ class _EntryPairer:
         return far_ports
 
     def _read_far_ends(self, missing: Index) -> list[_NamedEnd]:
-        """Return the port that each entry names, without the keys that are no port's own.
+        """Return the port that each entry names, with the keys that identify only this port.
 
-        A MAC that several ports hear, such as the one of the whole switch, is of several ports. A
-        name is if it comes with different other keys; else one of the entries may be stale.
+        A MAC that several ports hear, such as that of the whole switch, identifies none of them. A
+        name identifies none if it comes with different other keys; otherwise one of the entries
+        may be stale.
         """
         ends: list[_NamedEnd] = []
         codes, ports, others, names = array("q"), array("i"), array("q"), bytearray()

@@ -168,7 +168,7 @@ def _ends(cables: Iterable[Cable]) -> tuple[PortName, ...]:
 
 
 class SwapKind(StrEnum):
-    """Kinds of pairs of cables that exchange an end."""
+    """Which two cables exchange an end."""
 
     MOVED_HOST = "moved-host"
     """Host cables of two leaf groups."""

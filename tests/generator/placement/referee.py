@@ -1,7 +1,8 @@
 """An independent judge for small clusters: it measures every placement by the key definitions.
 
-It judges what `tests/random_cases` does not draw: slices of several layers, short and by index, of
-gangs that partly run, islands, and missing levels. It does not use the engine's arrays. A cluster
+It judges the kinds of requests that `tests/random_cases` does not draw: slices of several layers,
+short slices, slices by index, slices of gangs that partly run, islands, and missing levels. It does
+not use the engine's arrays. A cluster
 is a mapping from nodes to paths, and a job is a list of groups. All ways to assign pods to nodes
 are tried, and the best vector wins.
 """

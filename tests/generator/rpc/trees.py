@@ -1,4 +1,4 @@
-"""Trees as a caller of TopologyService builds them from pages, and from a watch."""
+"""How a caller of TopologyService builds a tree: from pages, or from a watch."""
 
 from __future__ import annotations
 
