@@ -26,7 +26,7 @@ MAX_STORED_IDS: Final = 6
 _GUIDS: Final = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID})
 _LLDP_IDS: Final = frozenset({IdKind.CHASSIS_ID, IdKind.PORT_ID})
 _SPREAD: Final = 0x1E3779B97F4A7C15
-"""Spreads the numbers of speakers over 64 bits, so that a key and a speaker make one number."""
+"""Spreads small numbers over 64 bits."""
 
 
 class ClaimFacts(NamedTuple):
@@ -115,6 +115,12 @@ def node_of(device: Device) -> str | None:
 NO_SPEAKER: Final = -1
 
 
+def mix_keys(keys: NDArray[np.int64], owners: NDArray[np.signedinteger[Any]]) -> NDArray[np.int64]:
+    """Return one number for each key and its owner, such as a claim or a device."""
+    codes: NDArray[np.int64] = keys ^ (owners.astype(np.int64) * _SPREAD)
+    return codes
+
+
 def are_among(hashes: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return one flag per number: whether it is one of the others; faster than `np.isin`."""
     if not len(others):
@@ -157,7 +163,7 @@ class HashRows(NamedTuple):
 
     def find_common(self, other: HashRows) -> NDArray[np.int64]:
         """Return the ids that one speaker mentions in both."""
-        codes, others = (rows.hashes ^ (rows.speakers * _SPREAD) for rows in (self, other))
+        codes, others = (mix_keys(rows.hashes, rows.speakers) for rows in (self, other))
         common: NDArray[np.int64] = self.hashes[are_among(codes, others)]
         return common
 

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from topology.identity.claim_facts import mix_keys
 from topology.identity.device_resolution import AMBIGUOUS
 from topology.join.claim_columns import NO_SWEEP, ClaimColumns
 from topology.join.claim_rows import Hashes, PortRows, expand_spans, neighbor_entries
@@ -22,8 +23,6 @@ from topology.join.swept_nodes import NO_NODE, SweptNodes
 from topology.model.fabric_columns import Codes, Flags, Index, Numbers
 from topology.model.facts import Neighbor
 
-_SPREAD: Final = 0x1E3779B97F4A7C15
-"""Spreads the numbers of entities over 64 bits, so that an entity and a key make one number."""
 NO_KEY: Final = -1
 
 
@@ -237,9 +236,3 @@ def pair_rows(keys: KeyRows, claims: Numbers, may_share: Flags) -> PairedRows:
     is_paired[owners[at][has_several]] = False
     first_rows[pairs[:, 1][~is_paired[owners[at]]]] = NO_PORT
     return PairedRows(is_paired, first_rows)
-
-
-def mix_keys(keys: Hashes, entities: Index | Numbers) -> Hashes:
-    """Return one number for each key in an entity."""
-    codes: Hashes = keys ^ (entities.astype(np.int64) * _SPREAD)
-    return codes

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from topology.identity.claim_facts import mix_keys
 from topology.identity.device_resolution import Entity
 from topology.join.claim_columns import NO_SWEEP
 from topology.join.claim_rows import Hashes, expand_spans
@@ -20,7 +21,6 @@ from topology.join.fabric_rows import (
     FabricRows,
     KeyRows,
     PairedRows,
-    mix_keys,
     pair_rows,
 )
 from topology.join.port_numbers import NO_PORT, SEVERAL_PORTS, find_port, index_port

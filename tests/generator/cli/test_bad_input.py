@@ -158,7 +158,7 @@ def test_it_finds_listed_nodes_without_a_report(scene: Scene) -> None:
     ]
 
 
-LISTED: list[tuple[object, str]] = [
+BAD_NODES: list[tuple[object, str]] = [
     ({"name": "Not_A_Name"}, "expected a Kubernetes node name, got 'Not_A_Name'"),
     ({"name": HOSTILE}, "expected a Kubernetes node name, got 'node\\n"),
     ({"name": "n2", "capacity": {"slots": "eight"}}, "capacity.slots"),
@@ -174,17 +174,18 @@ LISTED: list[tuple[object, str]] = [
     ({"label": "n"}, "expected `nodes: [{name: ...}]`"),
     ("node-0002", "expected `nodes: [...]`"),
 ]
+"""Entries of a list of nodes, each with what the message about it says."""
 
 
 def test_it_names_the_problem_of_each_node_in_a_list(scene: Scene) -> None:
     listed = yaml.safe_load(scene.nodes().read_text())
-    listed["nodes"] += [row for row, _ in LISTED]
+    listed["nodes"] += [row for row, _ in BAD_NODES]
     nodes = scene.write("odd.yaml", yaml.safe_dump(listed))
     ran = run("tree", scene.sweep(), "--nodes", nodes, "-o", "json")
     assert ran.code == ExitCode.SKIPPED
     assert {row["node"] for row in ran.document["unplaced"]} == {f"n{at}" for at in range(2, 11)}
     assert is_true_tree(scene, ran.document)
-    for number, (_, says) in enumerate(LISTED):
+    for number, (_, says) in enumerate(BAD_NODES):
         place = f"skipped: {nodes}:1: nodes[{len(scene.hosts) + number}]"
         place += f" (n{number}): " if 2 <= number <= 10 else " is left out: "
         (line,) = (line for line in ran.err.splitlines() if line.startswith(place))
