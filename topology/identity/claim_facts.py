@@ -115,12 +115,6 @@ def node_of(device: Device) -> str | None:
 NO_SPEAKER: Final = -1
 
 
-def mix_keys(keys: NDArray[np.int64], owners: NDArray[np.signedinteger[Any]]) -> NDArray[np.int64]:
-    """Return one number for each key and its owner, such as a claim or a device."""
-    codes: NDArray[np.int64] = keys ^ (owners.astype(np.int64) * _SPREAD)
-    return codes
-
-
 def are_among(hashes: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return one flag per number: whether it is one of the others; faster than `np.isin`."""
     if not len(others):
@@ -135,7 +129,12 @@ class HashRows(NamedTuple):
     """Ids by the hash of their key, and the number of what mentions each."""
 
     hashes: NDArray[np.int64]
-    speakers: NDArray[np.int64]
+    speakers: NDArray[np.signedinteger[Any]]
+
+    def codes(self) -> NDArray[np.int64]:
+        """Return one number for each row, made of the hash and the speaker."""
+        mixed: NDArray[np.int64] = self.hashes ^ (self.speakers.astype(np.int64) * _SPREAD)
+        return mixed
 
     def where(self, chosen: NDArray[Any]) -> HashRows:
         """Return the chosen rows."""
@@ -163,7 +162,7 @@ class HashRows(NamedTuple):
 
     def find_common(self, other: HashRows) -> NDArray[np.int64]:
         """Return the ids that one speaker mentions in both."""
-        codes, others = (mix_keys(rows.hashes, rows.speakers) for rows in (self, other))
+        codes, others = self.codes(), other.codes()
         common: NDArray[np.int64] = self.hashes[are_among(codes, others)]
         return common
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from topology.identity.claim_facts import mix_keys
+from topology.identity.claim_facts import HashRows
 from topology.identity.device_resolution import AMBIGUOUS
 from topology.join.claim_columns import NO_SWEEP, ClaimColumns
 from topology.join.claim_rows import Hashes, PortRows, expand_spans, neighbor_entries
@@ -183,14 +183,14 @@ class KeyRows(NamedTuple):
     """The keys of rows, sorted by code, then row; each pair is there once."""
 
     codes: Hashes
-    """By `mix_keys`."""
+    """By `HashRows.codes`."""
     rows: Numbers
     entities: Numbers
 
     @classmethod
     def sort(cls, keys: Hashes, rows: Numbers, entities: Index) -> KeyRows:
         """Return keys, given each with its row and entity."""
-        codes = mix_keys(keys, entities)
+        codes = HashRows(keys, entities).codes()
         order = np.lexsort((rows, codes))
         codes, sorted_rows = codes[order], rows[order]
         is_other = np.ones(len(codes), np.bool_)

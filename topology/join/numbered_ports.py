@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from topology.identity.claim_facts import mix_keys
+from topology.identity.claim_facts import HashRows
 from topology.identity.device_resolution import Entity
 from topology.join.claim_columns import NO_SWEEP
 from topology.join.claim_rows import Hashes, expand_spans
@@ -263,7 +263,7 @@ class PortNumberer:
         for entity in self._keyed:
             index = self.index_of(entity)
             keys = np.fromiter(index, np.int64, len(index))
-            codes.append(mix_keys(keys, np.full(len(keys), entity)))
+            codes.append(HashRows(keys, np.full(len(keys), entity)).codes())
             found.append(np.fromiter(index.values(), np.int32, len(index)))
         all_codes, all_ports = np.concatenate(codes), np.concatenate(found)
         order = np.argsort(all_codes, kind="stable")
@@ -275,6 +275,6 @@ def find_codes(table: tuple[Hashes, Numbers], keys: Hashes, entities: Numbers) -
     codes, ports = table
     if not len(codes):
         return np.full(len(keys), NO_PORT, np.int32)
-    wanted = mix_keys(keys, entities)
+    wanted = HashRows(keys, entities).codes()
     positions = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
     return np.where(codes[positions] == wanted, ports[positions], NO_PORT).astype(np.int32)
