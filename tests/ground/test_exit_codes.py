@@ -147,13 +147,16 @@ def wait_until(is_met: Callable[[], object], what: str) -> None:
 
 
 def wait_for_handler(process: subprocess.Popen[str]) -> None:
-    """Wait until the program, and not the interpreter, decides what SIGTERM does."""
+    """Wait until the program, and not the interpreter, decides what the stop signals do.
+
+    It takes SIGALRM last, after all of them.
+    """
     status = Path(f"/proc/{process.pid}/status")
 
     def is_caught() -> int:
         assert process.poll() is None, "it ended by itself"
         caught = next(line for line in status.read_text().splitlines() if "SigCgt" in line)
-        return int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1
+        return int(caught.split()[1], 16) >> (signal.SIGALRM - 1) & 1
 
     wait_until(is_caught, "it takes no signal")
 
