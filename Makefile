@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SETUP := .venv/.setup
+# Tests start hundreds of programs; each compiles every module anew where this is set.
+unexport PYTHONDONTWRITEBYTECODE
 # More for pytest, such as `make test ARGS="-k tiers"`.
 ARGS ?=
 # Three workers for two cores; labs of one kind share a worker, so each fabric is built once.
@@ -34,18 +36,18 @@ test: $(SETUP) ## Every kind of test, in minutes; lists what is skipped and the 
 	@$(PYTEST) -m "not long" $(ARGS)
 
 test-long: $(SETUP) ## What `make test` leaves out: long tests, and every example of each law
-	@TOPONAUT_TESTS=all $(PYTEST) -m "long or hypothesis" $(ARGS)
+	@EXAMPLES=all $(PYTEST) -m "long or hypothesis" $(ARGS)
 
 test-older-kube: $(SETUP) ## The tests that depend on what Kubernetes serves, on version 1.36
 	@KUBEBUILDER_ASSETS="$$(tools/kube-assets --where older)" $(PYTEST) -m "served and not long" tests/daemonset tests/kube $(ARGS)
 
 test-all: $(SETUP) ## All tests, with every example of each law
-	@TOPONAUT_TESTS=all $(PYTEST) $(ARGS)
+	@EXAMPLES=all $(PYTEST) $(ARGS)
 
 # What decides where jobs run must be covered more closely than what reads and prints.
-DECIDING := topology/*,generator/placement/*,generator/reconcile/plan.py
+DECIDING := topology/*,generator/placement/*,generator/reconcile/hypernode_plan.py
 cover: $(SETUP) ## The tests without the labs, and how much of the branches they cover
-	@TOPONAUT_TESTS=all $(PYTEST) -q -m "not lab" --cov --cov-report= $(ARGS)
+	@EXAMPLES=all $(PYTEST) -q -m "not lab" --cov --cov-report= $(ARGS)
 	@$(BIN)/coverage report --skip-covered --fail-under=95 --include="$(DECIDING)"
 	@$(BIN)/coverage report --skip-covered --fail-under=85 --omit="$(DECIDING),generator/rpc/toponaut/*"
 
@@ -62,19 +64,15 @@ fmt: $(SETUP) ## Format, and mend what can be mended
 verify: $(SETUP) ## A slice of the grid of damaged fabrics; fails on a tree that is silently wrong
 	@$(BIN)/python -m tests.verify --grid quick --seeds 2 $(ARGS)
 
-bench: $(SETUP) ## Times and memory at 128 to 200,000 HCAs, as ratios within one run; every mix of sources; an agent at rest
-	@$(BIN)/python -m tests.bench $(ARGS)
-	@$(BIN)/python -m tests.bench.sources
+bench: $(SETUP) ## Times and memory against their goals: every mix of sources at 1,024 to 200,000 HCAs, a replica, an agent, placements
+	@$(BIN)/python -m tests.bench.sources $(ARGS)
 	@$(BIN)/python -m tests.bench.hostile
-	@$(BIN)/python -m tests.bench.large_inputs
 	@$(BIN)/python -m tests.bench.hostile_reports
 	@$(BIN)/python -m tests.bench.agent_at_rest
 	@$(BIN)/python -m tests.bench.cluster
-	@$(BIN)/python -m tests.bench.labels
 	@$(BIN)/python -m tests.bench.placing
 	@$(BIN)/python -m tests.bench.gangs
 	@$(BIN)/python -m tests.bench.rpc
-	@$(BIN)/python -m tests.bench.page
 
 # Of each parser.
 SECONDS ?= 20
@@ -90,8 +88,9 @@ docs: .venv/.docs ## Build the site and the man pages in build/docs; a broken li
 	@$(BIN)/sphinx-build --quiet --fail-on-warning -b man docs build/docs/man
 	@echo "build/docs/site/index.html and build/docs/man"
 
-screenshots: $(SETUP) ## Draw each view of the page for the docs, in Chromium
+screenshots: $(SETUP) ## Draw each view of the page in Chromium, and record the first commands, for the docs
 	@$(BIN)/python -m tests.lab.page.screenshots
+	@$(BIN)/python -m tests.docs.recording
 
 .venv/.docs: requirements/docs.txt $(SETUP)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/docs.txt
@@ -112,7 +111,7 @@ referee-live: $(SETUP) ## Compare the engine with real schedulers, 25 minutes; A
 quality: $(SETUP) ## Measure the placements of every preset and live scheduler, 25 minutes; ARGS=--write
 	@$(BIN)/python -m tests.quality $(ARGS)
 
-golden: $(SETUP) ## Rewrite the expected files of the fixtures; review the diff
+golden: $(SETUP) ## Run all tests, or ARGS=FILES, and rewrite their expected files; review the diff
 	@$(PYTEST) --golden $(ARGS)
 
 proto: $(SETUP) ## Regenerate the gRPC code from its proto files

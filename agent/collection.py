@@ -15,6 +15,7 @@ from typing import Final
 
 from agent.collectors import firmware_lldp, frames, ib_sweep, ib_sysfs, lldpd, net_sysfs, nvlink
 from agent.collectors.probe import (
+    Collect,
     CollectedFacts,
     Collector,
     SourceAbsent,
@@ -103,15 +104,6 @@ class CollectorRun:
         return self.outcome is not RunOutcome.FAILED and not self.facts.errors
 
 
-@dataclass(frozen=True, slots=True)
-class Availability:
-    """Whether a collector can work on this node."""
-
-    collector: str
-    reason: str
-    """Why it cannot work; empty if it can."""
-
-
 def collect(
     node: NodeContext,
     known: Mapping[str, CollectedFacts],
@@ -127,7 +119,7 @@ def collect(
     """
     attempts = {
         name: run_collector(
-            name, node, collector=collector, known=known.get(name, CollectedFacts())
+            name, node, collect=collector.collect, known=known.get(name, CollectedFacts())
         )
         for name, collector in COLLECTORS.items()
         if name != SWEEP or (node.settings.sweep is not None and last_sweep is None)
@@ -148,7 +140,7 @@ def collect(
 def _keep_hidden(
     node: NodeContext, attempts: Mapping[str, CollectorRun], known: Mapping[str, CollectedFacts]
 ) -> dict[str, CollectorRun]:
-    """Return the runs with the ports that another network namespace hides, and their neighbors."""
+    """Add the ports that another network namespace hides, and their neighbors, to the runs."""
     nothing = CollectedFacts()
     net, lldpd = attempts[_NET], attempts[_LLDPD]
     root = Sysfs(node.settings.sysfs_root)
@@ -177,20 +169,25 @@ def _collect_frames(
         return None
     hidden = {port.name for port in attempts[_NET].facts.hidden_ports}
     ports = tuple(port.name for port in attempts[_NET].facts.ports if port.name not in hidden)
-    frame_collector = frames.FrameCollector(node.listener, ports, settings.listen_s, node.wait)
-    run = run_collector(FRAMES, node, collector=frame_collector.collector, known=known)
+    listener, wait = node.listener, node.wait
+    run = run_collector(
+        FRAMES,
+        node,
+        collect=lambda settings, _runner: frames.collect(listener, ports, settings, wait),
+        known=known,
+    )
     return replace(run, facts=keep_last_neighbors(run.facts, known, hidden))
 
 
 def run_collector(
-    name: str, node: NodeContext, *, collector: Collector, known: CollectedFacts
+    name: str, node: NodeContext, *, collect: Collect, known: CollectedFacts
 ) -> CollectorRun:
     """Run one collector; every error in it becomes its outcome."""
     started_s = node.clock.monotonic()
     facts, is_absent, needs_restart = CollectedFacts(), False, False
     sweep_error = SweepFailed("")
     try:
-        facts = collector.collect(node.settings, node.runner)
+        facts = collect(node.settings, node.runner)
         outcome, message = (
             (RunOutcome.NO_DATA if facts.is_empty else RunOutcome.OK),
             _message(facts),
@@ -227,11 +224,13 @@ def restore_facts(
 
     Args:
         device: the device of the report; None without one.
-        silent: the collectors that found nothing then, so facts of their kind come from others.
+        silent: the collectors that found nothing then; others gave the facts of their kind.
     """
     if device is None:
         return {}
-    restores = {name: one.restore for name, one in COLLECTORS.items()} | {FRAMES: frames.restore}
+    restores = {name: collector.restore for name, collector in COLLECTORS.items()} | {
+        FRAMES: frames.restore
+    }
     return {name: restore(device) for name, restore in restores.items() if name not in silent}
 
 
@@ -245,8 +244,8 @@ def find_empty_collectors(outcomes: Mapping[str, str]) -> frozenset[str]:
     return frozenset({*COLLECTORS, FRAMES} - with_facts)
 
 
-def check_availability(node: NodeContext) -> tuple[Availability, ...]:
-    """Return which collectors can work on this node, without running them."""
+def check_availability(node: NodeContext) -> dict[str, str]:
+    """Return why each collector cannot work on this node, empty if it can; runs none of them."""
     absences = {
         name: collector.find_absence(node.settings, node.runner)
         for name, collector in COLLECTORS.items()
@@ -256,7 +255,7 @@ def check_availability(node: NodeContext) -> tuple[Availability, ...]:
     settings = node.settings.frames
     if settings is not None and settings.mode is FrameMode.AUTO and not reasons[_LLDPD]:
         reasons[FRAMES] = reasons[FRAMES] or "not needed: lldpd answers (--frames auto)"
-    return tuple(Availability(name, reason) for name, reason in reasons.items())
+    return reasons
 
 
 def _message(facts: CollectedFacts) -> str:

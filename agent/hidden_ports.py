@@ -29,7 +29,7 @@ _MAX_SHOWN: Final = 8
 def keep_hidden_ports(
     root: Sysfs, seen: CollectedFacts, rdma: CollectedFacts, known: CollectedFacts
 ) -> CollectedFacts:
-    """Return the facts of the interfaces, with the ports that another namespace hides.
+    """Add the ports that another namespace hides to the facts of the interfaces.
 
     Args:
         root: the sysfs tree.
@@ -64,7 +64,7 @@ def keep_hidden_ports(
 def keep_last_neighbors(
     heard: CollectedFacts, known: CollectedFacts, hidden: Collection[str]
 ) -> CollectedFacts:
-    """Return the neighbors of each port, with the last ones of hidden ports.
+    """Add the last neighbors of hidden ports to the neighbors of each port.
 
     Args:
         heard: the facts of a collector of neighbors now.
@@ -81,8 +81,8 @@ def _find_kept(
 ) -> list[Port]:
     """Return the last known ports whose PCI function is present and shows no interface.
 
-    A new name at the same function is the same port, renamed. A port with an id of the last one is
-    that port, seen by another function.
+    A new name at the same function is the same port, renamed. A port that shares an id with a kept
+    port is the same port, seen through another function.
 
     Args:
         driven: addresses of the functions that are present, with their driver.

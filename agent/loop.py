@@ -21,7 +21,7 @@ from agent.node.sysfs import Sysfs
 from agent.node_report import build_reports, has_observed, has_swept
 from agent.publish.destination import Destination, PublishOutcome
 from agent.publish.part_numbers import find_outdated_parts, number_parts
-from agent.sweep_schedule import ElectionSource, SweepSchedule, find_sweep_run
+from agent.sweep_schedule import ElectionReader, SweepSchedule, find_sweep_run
 from runtime.retry import RefusalStreak
 from topology.model.errors import KubeError, StoreError, TopologyError
 from topology.reports.neighbor_report import NeighborReport, extract_device
@@ -56,7 +56,7 @@ class ReportLoop:
         self,
         node: NodeContext,
         destination: Destination,
-        elections: ElectionSource | None = None,
+        elections: ElectionReader | None = None,
         observers: Sequence[RoundObserver] = (),
     ) -> None:
         """Start without facts.
@@ -96,7 +96,7 @@ class ReportLoop:
         succeeds, because facts that this process could not observe yet would be lost.
         """
         problem = self._catch_failure(self._restore)
-        node = replace(self._node, settings=self._sweep_schedule.current_settings())
+        node = replace(self._node, settings=self._sweep_schedule.update_from_election())
         attempts = collect(
             node, self._known, last_sweep=self._sweep_schedule.find_valid_sweep(node.settings)
         )
@@ -198,7 +198,8 @@ class ReportLoop:
 
         The message of an outage changes from try to try, so only the error's class is compared.
         """
-        if self._refusals.record(problem if isinstance(problem, KubeError) else None):
+        is_passing = self._refusals.record(problem if isinstance(problem, KubeError) else None)
+        if is_passing:
             log.info("publishing refused, trying again", extra={"error": str(problem)})
             return
         kind = None if problem is None else type(problem)

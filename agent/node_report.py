@@ -9,10 +9,10 @@ from importlib.metadata import version
 from msgspec.structs import replace
 
 from agent.collection import SWEEP, CollectorRun, RunOutcome
-from agent.collectors.probe import CollectedFacts
+from agent.collectors.probe import CollectedFacts, merge_ports
 from agent.settings import AgentSettings
 from topology.model.errors import show
-from topology.model.facts import Device, DeviceKind, Port, PortState
+from topology.model.facts import Device, DeviceKind, Port
 from topology.model.ids import Id, IdKind
 from topology.reports.neighbor_report import (
     MAX_TEXT,
@@ -81,7 +81,7 @@ def merge_device(settings: AgentSettings, all_facts: Iterable[CollectedFacts]) -
         if port.name not in excluded:
             name = port_of.get(port.name, port.name)
             known = ports.get(name)
-            ports[name] = _merge_ports(known, port) if known else port._replace(name=name)
+            ports[name] = merge_ports(known, port) if known else port._replace(name=name)
     return Device(
         kind=settings.kind,
         name=settings.hostname,
@@ -111,30 +111,12 @@ def _select_ports(device: Device, names: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(port.name[:MAX_TEXT] for port in device.ports if port.name in names))
 
 
-def _merge_ports(first: Port, second: Port) -> Port:
-    """Return one port with the facts of both, and the name of the first."""
-    is_known = first.state is not PortState.UNKNOWN
-    return first._replace(
-        ids=tuple(sorted({*first.ids, *second.ids})),
-        state=first.state if is_known else second.state,
-        rate_bps=first.rate_bps or second.rate_bps,
-        bond_master=first.bond_master or second.bond_master,
-        rdma_device=first.rdma_device or second.rdma_device,
-        pci_address=first.pci_address or second.pci_address,
-        gpu_distance=first.gpu_distance or second.gpu_distance,
-        numa_node=second.numa_node if first.numa_node is None else first.numa_node,
-        firmware_lldp=second.firmware_lldp if first.firmware_lldp is None else first.firmware_lldp,
-        subnet=first.subnet or second.subnet,
-        neighbors=tuple(sorted({*first.neighbors, *second.neighbors}, key=repr)),
-    )
-
-
 def _excluded(all_facts: Iterable[CollectedFacts]) -> frozenset[str]:
     return frozenset(name for facts in all_facts for name in facts.excluded)
 
 
 def has_observed(attempts: Sequence[CollectorRun]) -> bool:
-    """Return whether a collector observed the node now, even if it all_facts nothing."""
+    """Return whether a collector observed the node now, even if it found nothing."""
     outcomes = {attempt.outcome for attempt in attempts if not attempt.is_repeated}
     return RunOutcome.OK in outcomes or RunOutcome.FAILED not in outcomes
 

@@ -1,20 +1,25 @@
 """The settings of the agent, and the parsers of their text.
 
-Each setting is declared once: as a field, with its command-line option in the annotation.
-`agent.cli.options` makes click options of the annotations; this module does not import click.
+Each setting is declared once: as a field, with its command-line option. Each option has an
+environment variable: `TOPONAUT_AGENT_` and the option's name in capitals. The variable of an option
+that can be given several times holds its values separated by blanks.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
+from click import Choice
+
+from agent.node.command import CommandLimits
 from runtime import values
+from runtime.options import group, option, refusing
 from runtime.values import Address
 from topology.model.errors import ConfigError, show
 from topology.model.facts import DeviceKind
@@ -24,28 +29,31 @@ from topology.model.ids import parse_guid, parse_node_name
 DEFAULT_SUBNET: Final = "fe80000000000000"
 """The subnet prefix that a subnet manager uses if none is configured."""
 
+ValueT = TypeVar("ValueT")
 _MAX_SWEEPS: Final = 16
 """The most subnets of one node: each of its HCAs may be in another subnet."""
 _SIZE = re.compile(r"(\d{1,12})(B|KiB|MiB|GiB)\Z")
 _BYTES: Final[Mapping[str, int]] = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
-def parse_delay(text: str) -> float:
-    """Return the seconds of a duration, which may be 0; blanks around it are dropped.
+def _without_blanks(parse: Callable[[str], ValueT]) -> Callable[[str], ValueT]:
+    """Return the parser of a text whose outer blanks do not count."""
 
-    Raises:
-        ConfigError: the text has another form.
-    """
-    return values.parse_delay(text.strip())
+    @wraps(parse)
+    def parse_stripped(text: str) -> ValueT:
+        return parse(text.strip())
+
+    return parse_stripped
 
 
-def parse_duration(text: str) -> float:
-    """Return the seconds of a duration above 0; blanks around it are dropped.
+parse_delay: Final = _without_blanks(values.parse_delay)
+parse_duration: Final = _without_blanks(values.parse_duration)
 
-    Raises:
-        ConfigError: the text has another form, or means 0.
-    """
-    return values.parse_duration(text.strip())
+
+@_without_blanks
+def parse_listen(text: str) -> Address:
+    """Return the address of `HOST:PORT`, `[IPV6]:PORT` or `:PORT`."""
+    return values.parse_address(text, values.LISTEN_ADDRESS)
 
 
 def parse_size(text: str) -> int:
@@ -59,15 +67,6 @@ def parse_size(text: str) -> int:
     if not size:
         raise ConfigError(f"'{show(text)}' is not a size such as 512KiB, 16MiB or 1GiB")
     return size
-
-
-def parse_listen(text: str) -> Address:
-    """Return the address of `HOST:PORT`, `[IPV6]:PORT` or `:PORT`; blanks around it are dropped.
-
-    Raises:
-        ConfigError: the text has another form.
-    """
-    return values.parse_address(text.strip(), values.LISTEN_ADDRESS)
 
 
 def parse_argv(text: str) -> tuple[str, ...]:
@@ -124,28 +123,9 @@ def check_node_name(name: str) -> str:
     return checked
 
 
-class Option(NamedTuple):
-    """The command-line option that sets a field; part of the field's annotation.
-
-    The field's type decides the rest: a `bool` is a flag, a tuple without `parse` can be given
-    several times, a `Path` is a path.
-    """
-
-    flags: str
-    """Such as `--verbose -v`; the long flag also gives the environment variable its name."""
-    help: str
-    default: str | None = None
-    """As a user would write it; shown in the help."""
-    parse: Callable[[str], object] | None = None
-    """Turns the text into the value, and raises ConfigError; None keeps the text."""
-    parse_each: Callable[[str], object] | None = None
-    """Like `parse`, but for each value of an option that can be given several times."""
-    choices: Sequence[str] = ()
-    metavar: str | None = None
-    type: object = None
-    """A click type, if the field's own type is not enough."""
-    other_env: str | None = None
-    """A second environment variable, read if the option's own is not set."""
+def parsed(help: str, *flags: str, by: Callable[[str], object], **settings: Any) -> Any:  # noqa: A002, ANN401 - click's
+    """Declare an option whose text a function turns into the value, or refuses by ConfigError."""
+    return option(help, *flags, type=refusing(by), **{"metavar": "TEXT"} | settings)
 
 
 class SweepMode(StrEnum):
@@ -174,49 +154,35 @@ class SweepTarget(NamedTuple):
     port: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepSettings:
+class SweepSettings(NamedTuple):
     """How this node sweeps InfiniBand subnets."""
 
-    interval_s: Annotated[
-        float,
-        Option(
-            "--sweep-every",
-            "Minimum time from one sweep to the next; 0s sweeps with each collection.",
-            default="5m",
-            parse=parse_delay,
-        ),
-    ]
-    command: Annotated[
-        tuple[str, ...],
-        Option(
-            "--sweep-command",
-            "The command that sweeps, with its arguments, such as 'ibnetdiscover -C mlx5_0 -P 1'. "
-            "Words and quotes work as in a shell, but no shell runs. An elected node adds -C and "
-            "-P.",
-            default="ibnetdiscover",
-            parse=parse_argv,
-        ),
-    ]
+    interval_s: float = parsed(
+        "Minimum time from one sweep to the next; 0s sweeps with each collection.",
+        "--sweep-every",
+        default="5m",
+        by=parse_delay,
+    )
+    command: tuple[str, ...] = parsed(
+        "The command that sweeps, with its arguments, such as 'ibnetdiscover -C mlx5_0 -P 1'. "
+        "Words and quotes work as in a shell, but no shell runs. An elected node adds -C and -P.",
+        "--sweep-command",
+        default="ibnetdiscover",
+        multiple=False,
+        by=parse_argv,
+    )
     """Prints the output format of ibnetdiscover. The device and port of a target are appended."""
-    subnet: Annotated[
-        str | None,
-        Option(
-            "--sweep-subnet",
-            "Prefix of the subnet, 16 hex digits.  [default: the prefix of the local port's GID]",
-            parse=parse_subnet,
-        ),
-    ]
-    deadline_s: Annotated[
-        float,
-        Option("--sweep-deadline", "How long a sweep may run.", default="2m", parse=parse_duration),
-    ]
-    max_output_bytes: Annotated[
-        int,
-        Option(
-            "--sweep-max-output", "How much a sweep may print.", default="256MiB", parse=parse_size
-        ),
-    ]
+    subnet: str | None = parsed(
+        "Prefix of the subnet, 16 hex digits.  [default: the prefix of the local port's GID]",
+        "--sweep-subnet",
+        by=parse_subnet,
+    )
+    deadline_s: float = parsed(
+        "How long a sweep may run.", "--sweep-deadline", default="2m", by=parse_duration
+    )
+    max_output_bytes: int = parsed(
+        "How much a sweep may print.", "--sweep-max-output", default="256MiB", by=parse_size
+    )
     targets: tuple[SweepTarget, ...] | None = None
     """The subnets that the node is elected for, in order; None for the command's own subnet."""
 
@@ -230,142 +196,89 @@ class FrameMode(StrEnum):
     NEVER = "never"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrameSettings:
+class FrameSettings(NamedTuple):
     """How this node listens to LLDP frames itself."""
 
-    mode: Annotated[
-        FrameMode,
-        Option(
-            "--frames",
-            "When to listen to LLDP frames without lldpd; auto listens if no lldpd runs. "
-            "The agent sends no frames.",
-            default=FrameMode.AUTO.value,
-            parse=FrameMode,
-            choices=[mode.value for mode in FrameMode],
-        ),
-    ]
-    listen_s: Annotated[
-        float,
-        Option(
-            "--listen-for",
-            "How long to listen before the first report of neighbors; switches send frames every "
-            "30 s. 0s turns listening off.",
-            default="31s",
-            parse=parse_delay,
-        ),
-    ]
+    mode: FrameMode = option(
+        "When to listen to LLDP frames without lldpd; auto listens if no lldpd runs. "
+        "The agent sends no frames.",
+        "--frames",
+        default=FrameMode.AUTO.value,
+    )
+    listen_s: float = parsed(
+        "How long to listen before the first report of neighbors; switches send frames every "
+        "30 s. 0s turns listening off.",
+        "--listen-for",
+        default="31s",
+        by=parse_delay,
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentSettings:
+class AgentSettings(NamedTuple):
     """The settings that a collection depends on."""
 
-    node_name: Annotated[
-        str,
-        Option(
-            "--node-name",
-            "Name of this node in the cluster.  [default: the short host name]",
-            parse=check_node_name,
-            other_env="NODE_NAME",
-        ),
-    ]
+    node_name: str = parsed(
+        "Name of this node in the cluster.  [default: the short host name]",
+        envvar=["TOPONAUT_AGENT_NODE_NAME", "NODE_NAME"],
+        by=check_node_name,
+    )
     """Also the name of its report."""
-    hostname: Annotated[
-        str,
-        Option(
-            "--hostname",
-            "Host name that neighbors may report for this node.  [default: the node's name]",
-        ),
-    ]
-    kind: Annotated[
-        DeviceKind,
-        Option(
-            "--kind",
-            "Kind of device that the agent runs on; a switch is not a node of the cluster.",
-            default=DeviceKind.HOST.value,
-            parse=DeviceKind,
-            choices=(DeviceKind.HOST.value, DeviceKind.SWITCH.value),
-        ),
-    ]
-    sysfs_root: Annotated[
-        Path, Option("--sysfs-root", "Folder where sysfs is mounted.", default="/sys")
-    ]
-    proc_root: Annotated[
-        Path, Option("--proc-root", "Folder where proc is mounted.", default="/proc")
-    ]
+    hostname: str = option(
+        "Host name that neighbors may report for this node.  [default: the node's name]"
+    )
+    kind: DeviceKind = option(
+        "Kind of device that the agent runs on; a switch is not a node of the cluster.",
+        default=DeviceKind.HOST.value,
+        type=Choice([DeviceKind.HOST.value, DeviceKind.SWITCH.value]),
+    )
+    sysfs_root: Path = option("Folder where sysfs is mounted.", default="/sys")
+    proc_root: Path = option("Folder where proc is mounted.", default="/proc")
     """Has the addresses of bond members that old kernels do not show in sysfs."""
-    interfaces: Annotated[
-        tuple[str, ...],
-        Option(
-            "--interfaces",
-            "Virtual interfaces that count as ports, such as 'eth*'. Repeatable.",
-            parse_each=parse_pattern,
-            metavar="PATTERN",
-        ),
-    ]
+    interfaces: tuple[str, ...] = parsed(
+        "Virtual interfaces that count as ports, such as 'eth*'. Repeatable.",
+        metavar="PATTERN",
+        by=parse_pattern,
+    )
     """Patterns of virtual interfaces; physical interfaces always count."""
-    lldpcli: Annotated[
-        str,
-        Option(
-            "--lldpcli",
-            "The lldpcli program; its version must match the running lldpd.",
-            default="lldpcli",
-        ),
-    ]
-    lldpd_socket: Annotated[
-        str | None,
-        Option("--lldpd-socket -u", "Socket of lldpd.  [default: the default of lldpcli]"),
-    ]
-    ethtool: Annotated[
-        str,
-        Option(
-            "--ethtool",
-            "The ethtool program; used only for cards whose firmware can consume LLDP frames.",
-            default="ethtool",
-        ),
-    ]
-    nvidia_smi: Annotated[
-        str,
-        Option(
-            "--nvidia-smi",
-            "The nvidia-smi program; shows the NVLink domain of the GPUs.",
-            default="nvidia-smi",
-        ),
-    ]
-    nvlink: Annotated[
-        NvlinkMode,
-        Option(
-            "--nvlink",
-            "When to read the NVLink domain of the GPUs; auto reads it on nodes with NVIDIA GPUs, "
-            "where a missing nvidia-smi is a failure.",
-            default=NvlinkMode.AUTO.value,
-            parse=NvlinkMode,
-            choices=[mode.value for mode in NvlinkMode],
-        ),
-    ]
-    frames: Annotated[FrameSettings | None, FrameSettings]
+    lldpcli: str = option(
+        "The lldpcli program; its version must match the running lldpd.", default="lldpcli"
+    )
+    lldpd_socket: str | None = option(
+        "Socket of lldpd.  [default: the default of lldpcli]", "--lldpd-socket", "-u"
+    )
+    ethtool: str = option(
+        "The ethtool program; used only for cards whose firmware can consume LLDP frames.",
+        default="ethtool",
+    )
+    nvidia_smi: str = option(
+        "The nvidia-smi program; shows the NVLink domain of the GPUs.", default="nvidia-smi"
+    )
+    nvlink: NvlinkMode = option(
+        "When to read the NVLink domain of the GPUs; auto reads it on nodes with NVIDIA GPUs, "
+        "where a missing nvidia-smi is a failure.",
+        default=NvlinkMode.AUTO.value,
+    )
+    frames: FrameSettings | None = group()
     """None if this node does not listen."""
-    deadline_s: Annotated[
-        float,
-        Option(
-            "--deadline",
-            "How long a command may run; for sweeps, see --sweep-deadline.",
-            default="10s",
-            parse=parse_duration,
-        ),
-    ]
-    max_output_bytes: Annotated[
-        int,
-        Option(
-            "--max-output",
-            "How much a command may print; for sweeps, see --sweep-max-output.",
-            default="16MiB",
-            parse=parse_size,
-        ),
-    ]
-    sweep: SweepSettings | None
+    deadline_s: float = parsed(
+        "How long a command may run; for sweeps, see --sweep-deadline.",
+        "--deadline",
+        default="10s",
+        by=parse_duration,
+    )
+    max_output_bytes: int = parsed(
+        "How much a command may print; for sweeps, see --sweep-max-output.",
+        "--max-output",
+        default="16MiB",
+        by=parse_size,
+    )
+    sweep: SweepSettings | None = None
     """None if this node does not sweep."""
+
+    @property
+    def limits(self) -> CommandLimits:
+        """The limits of each command but sweeps."""
+        return CommandLimits(self.deadline_s, self.max_output_bytes)
 
 
 def max_sweep_time_s(settings: AgentSettings) -> float:

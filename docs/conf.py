@@ -38,3 +38,16 @@ man_pages = [
         1,
     ),
 ]
+
+
+def show_examples(_app, _ctx, lines):  # noqa: ANN001, ANN201 - sphinx's
+    """Show the examples below the options of a command as commands: they hold `*` and quotes."""
+    examples = [line.removeprefix("|").strip() for line in lines if line.startswith("|  ")]
+    if examples:
+        shown = (f"   {example}" for example in examples)
+        lines[:] = [".. rubric:: Examples", "", ".. code-block:: shell", "", *shown, ""]
+
+
+def setup(app):  # noqa: ANN001, ANN201 - sphinx's
+    """Connect what changes the pages of commands."""
+    app.connect("sphinx-click-process-epilog", show_examples)

@@ -10,16 +10,16 @@
     clock            the time of day and monotonic seconds
     checks           the lines of `doctor`: what is wrong, and what mends it
     watch            repeats a command, and prints its output again when it has changed
-    progress         what long work says of itself while it runs
+    progress         how far long work is, for a person who waits for it
     retry            waits: backoff, cooldown between rounds, allowances of tokens
     values           parsers of option values: numbers, durations and HOST:PORT
-    click_types      types of option values for click: paths, and texts that a parser refuses
+    options          how a command declares its options
     small_files      reads keys, tokens and settings up to a limit
     lazy_names       public names whose modules are loaded when a name is first used
     process_settings settings of the interpreter, the C library, and other libraries
     transition_log   logs problems when they appear and when they are gone
 
 It may import the standard library, apscheduler, prometheus_client and `topology.model.errors`, and
-`click_types` imports click; it stays free of numpy, grpc and kubernetes, so that the agent stays
+`options` imports click; it stays free of numpy, grpc and kubernetes, so that the agent stays
 light.
 """

@@ -19,7 +19,7 @@ class Outcome(StrEnum):
     WARNING = "warning"
     ERROR = "error"
     UNKNOWN = "unknown"
-    """It could not be checked."""
+    """The subject could not be checked."""
 
 
 class Check(NamedTuple):
@@ -29,7 +29,7 @@ class Check(NamedTuple):
     outcome: Outcome
     message: str
     fix: str = ""
-    """What to do; empty if nothing."""
+    """How to mend the fault; empty if there is none."""
 
 
 def document_of_checks(checks: Sequence[Check]) -> list[dict[str, str]]:

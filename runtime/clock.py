@@ -54,8 +54,8 @@ class SteadyTime:
     change budget end, held plans are released, and the history is forgotten. A clock that is behind
     for a moment does the same once it is back, because what began meanwhile has a time that is too
     early. So a jump counts only once it has lasted for `JUMP_COUNTS_AFTER_S` of the monotonic
-    clock. Steps are compared with the time that was believed last after such a span, not with the
-    last reading, so small steps do not add up. Several threads may call it.
+    clock. A reading is compared with the time that held for the last such span, not with the last
+    reading, so a jump made of small steps is noticed too. Several threads may call it.
     """
 
     def __init__(self, now: Callable[[], datetime], monotonic: Monotonic) -> None:
@@ -82,7 +82,7 @@ class SteadyTime:
             return self._start + timedelta(seconds=now_s) if self._has_jumped else now
 
     def latest(self) -> datetime:
-        """Return the latest time that may be right: what is dated later is ahead for certain."""
+        """Return the latest time that may be right: a later date is certainly ahead."""
         return max(self(), self._now())
 
     def _note_jump(self, start: datetime) -> None:
@@ -99,6 +99,6 @@ class _Reading(NamedTuple):
     """A time of day that the clock has shown since a moment, give or take `MAX_STEP`."""
 
     since_s: float
-    """Of the monotonic clock."""
+    """The time of the monotonic clock."""
     start: datetime
     """The time of day at 0 of the monotonic clock, according to it."""

@@ -33,8 +33,9 @@ class FairShare:
     """A number of slots, and of places to wait for one; thread-safe.
 
     A free slot goes to the waiting caller that holds the fewest slots; among these, to the one that
-    got a slot the longest time ago. If all places are taken, a caller takes the newest one of the
-    caller that has the most. In the same way it takes a slot whose holder accepts to lose it.
+    got a slot the longest time ago. If all places are taken, a caller takes the newest place of the
+    caller with the most places. In the same way it takes a slot, if the holder of the slot accepts
+    to lose it.
 
     A lost slot counts for its caller until its body has ended: otherwise a caller whose bodies end
     slowly would soon use more than its share, and take slots of callers that use less.
@@ -46,7 +47,7 @@ class FairShare:
         """Start with all slots free.
 
         Args:
-            num_slots: of all callers.
+            num_slots: the slots that all callers share.
             per_caller: slots that one caller can hold.
             max_waiting: places to wait, for all callers.
             waiting_per_caller: places that one caller can take.
@@ -86,7 +87,7 @@ class FairShare:
         """Hold a slot for the body of the context; yield whether the caller got one.
 
         Args:
-            caller: whose share it is.
+            caller: the caller that takes a slot of its share.
             timeout_s: the longest wait for a slot.
             is_over: returns whether the caller no longer needs a slot.
             on_lost: called when another caller takes the slot: makes the body end soon, and returns
@@ -121,7 +122,7 @@ class FairShare:
         return claim.has_slot
 
     def _has_slot(self, caller: str) -> bool:
-        """Return whether a caller gets one more slot at once; free it if need be."""
+        """Return whether a caller gets one more slot at once; take it from another if needed."""
         num_own = self._count_held(caller)
         if num_own >= self._per_caller:
             return False
@@ -141,7 +142,7 @@ class FairShare:
         return True
 
     def _has_place(self, num_own: int) -> bool:
-        """Return whether a caller that waits in some places gets one more; free it if need be."""
+        """Return whether a caller may wait; another caller's wait may end for it."""
         if self._num_waiting < self._max_waiting:
             return True
         most = _find_most(self._waiting, num_own)
@@ -162,7 +163,7 @@ class FairShare:
             return False
 
     def _release(self, caller: str, claim: _Claim) -> None:
-        """Free the slot of a claim, if it has one; a lost one is another caller's already."""
+        """Free the slot of a claim, if it has one; a lost slot is another caller's already."""
         with self._lock:
             if not claim.has_slot:
                 return
@@ -208,6 +209,6 @@ class FairShare:
 
 
 def _find_most(claims: Mapping[str, Sequence[_Claim]], num_own: int) -> str | None:
-    """Return the caller with the most claims, if it has more than a caller that takes one of it."""
+    """Return the caller with the most claims; None if it has too few to give one away."""
     most = max(claims, key=lambda name: len(claims[name]), default=None)
     return most if most is not None and len(claims[most]) > num_own + 1 else None

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 TEXT: Final = "text/plain; charset=utf-8"
 MAX_CONNECTIONS: Final = 16
-"""Of one server; a further one ends an old one."""
+"""Connections of one server; a further one ends an old one."""
 DEADLINE_S: Final = 5.0
 """The longest life of a connection."""
 MAX_REQUEST_BYTES: Final = 8 << 10
@@ -52,7 +52,7 @@ class PageServer:
 
         Args:
             address: the address to listen on; port 0 takes a free port.
-            pages: by path, such as `/metrics`.
+            pages: the pages by path, such as `/metrics`.
 
         Raises:
             ConfigError: the address cannot be bound.

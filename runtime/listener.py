@@ -27,7 +27,7 @@ _BACKLOG: Final = 1024
 """Connections that wait to be accepted; they cost no descriptor. A further one tries again after
 a second, also one of an honest client."""
 _PEER_BITS: Final = 64
-"""Of an IPv6 address; a host can choose the rest."""
+"""The bits of an IPv6 address that name a peer; a host can choose the rest."""
 _FULL: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _PAUSE_S: Final = 0.05
 
@@ -42,9 +42,9 @@ def raise_descriptor_limit() -> None:
 
 
 def find_peer(host: str, port: int) -> str:
-    """Return what counts as one peer: an IPv4 address, or 64 bits of an IPv6 address.
+    """Return the key of a peer: an IPv4 address, or 64 bits of an IPv6 address.
 
-    On this machine it is a connection: programs of one machine share the address.
+    If the peer is this machine, the key is the connection: all local programs share the address.
     """
     try:
         address = ip_address(host.partition("%")[0])
@@ -84,7 +84,7 @@ class BoundedListener(socket.socket):
         super().__init__(family)
         self._max_connections = max_connections
         self._peers: dict[_AcceptedSocket, str] = {}
-        """Of the connections that count, oldest first."""
+        """The peers of the connections that count, oldest first."""
         self._num_open = 0
         self._full_log = TransitionLog(log, "full port", level=logging.WARNING)
 
@@ -96,8 +96,9 @@ class BoundedListener(socket.socket):
         """Return a new connection and its address; end another one if there are too many.
 
         Raises:
-            BlockingIOError: none waits, or none can be opened at present.
-            ConnectionAbortedError: too many are open; it waits until others are closed.
+            BlockingIOError: no connection waits, or none can be opened at present.
+            ConnectionAbortedError: so many are open that the new connection stays in the backlog
+                until others are closed.
         """
         if self._num_open >= 2 * self._max_connections:  # those that were ended are still there
             raise ConnectionAbortedError(errno.ECONNABORTED, "too many connections")
@@ -122,7 +123,7 @@ class BoundedListener(socket.socket):
         return connection, address
 
     def forget(self, connection: socket.socket) -> None:
-        """Count a connection no longer."""
+        """Stop counting a connection towards the limit."""
         self._num_open -= 1
         self._peers.pop(connection, None)  # type: ignore[call-overload]
 
@@ -131,7 +132,7 @@ class BoundedListener(socket.socket):
         if not self._peers:
             return False
         (peer, _), *_ = Counter(self._peers.values()).most_common(1)
-        oldest = next(connection for connection, of in self._peers.items() if of == peer)
+        oldest = next(connection for connection, owner in self._peers.items() if owner == peer)
         self._end(oldest)
         return True
 

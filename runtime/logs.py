@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from datetime import UTC, datetime
 from typing import Final
 
+import click
+
 from topology.model.errors import show
 
 MAX_FIELD_CHARS: Final = 1000
+_LEVEL_COLORS: Final = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -34,13 +38,21 @@ class TextFormatter(logging.Formatter):
     Values are escaped, because fields may hold untrusted text of devices and reports.
     """
 
+    def __init__(self, *, has_colors: bool = False) -> None:
+        """Store whether warnings and errors have the colors of a terminal."""
+        super().__init__()
+        self._has_colors = has_colors
+
     def format(self, record: logging.LogRecord) -> str:
         """Return `TIME LEVEL event key=value …`."""
         fields = "".join(
             f" {key}={show(str(value), MAX_FIELD_CHARS)}"
             for key, value in _fields_of(record, self).items()
         )
-        return f"{_time_of(record)} {record.levelname:<7} {record.getMessage()}{fields}"
+        level = f"{record.levelname:<7}"
+        if self._has_colors and record.levelname in _LEVEL_COLORS:
+            level = click.style(level, fg=_LEVEL_COLORS[record.levelname])
+        return f"{_time_of(record)} {level} {record.getMessage()}{fields}"
 
 
 def start_logging(log_format: str | None, *, level: int = logging.INFO) -> None:
@@ -52,7 +64,8 @@ def start_logging(log_format: str | None, *, level: int = logging.INFO) -> None:
     """
     is_text = log_format == "text" or (log_format is None and sys.stderr.isatty())
     stream = logging.StreamHandler(sys.stderr)
-    stream.setFormatter(TextFormatter() if is_text else JsonFormatter())
+    has_colors = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    stream.setFormatter(TextFormatter(has_colors=has_colors) if is_text else JsonFormatter())
     root = logging.getLogger()
     for old in root.handlers[:]:
         root.removeHandler(old)

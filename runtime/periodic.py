@@ -19,7 +19,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 
 log = logging.getLogger(__name__)
 _MAX_CHECK_S: Final = 5.0
-"""From one look at the clock to the next."""
+"""The time from one look at the clock to the next."""
 _MAX_STEP_S: Final = 0.5
 """A larger step back is no usual correction of the clock."""
 
@@ -44,7 +44,7 @@ class PeriodicJob:
 
         Args:
             tick: the function; must not raise. It may return the seconds until its next call.
-            period_s: from one call to the next.
+            period_s: the time from one call to the next.
             now: the wall clock.
             jitter_s: a random share of this is added to each period, so that many processes do
                 not act at the same moment.

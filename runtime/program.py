@@ -4,9 +4,9 @@
 the same outcome at any time: one line on stderr and an exit code, never a traceback.
 
 While a command runs, a stop signal is an exception in the main thread, so that temporary files are
-removed. However the command ends then, it ends as interrupted: by code that lets an exception pass
-or gives it another type, or, if code swallows it, after some seconds. Before and after, there is
-nothing to remove, and the signal ends the program at once.
+removed. The command then ends as interrupted, even if code gives the exception another type. If
+code swallows the exception, the command ends after some seconds. Before and after, there is nothing
+to remove, and the signal ends the program at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What long work says of itself, so that whoever waits sees how far it is."""
+"""The progress of long work, for a person who waits for it."""
 
 from __future__ import annotations
 

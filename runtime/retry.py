@@ -47,12 +47,13 @@ class Backoff:
     def delay_s(self, failures: int, uniform: Uniform, *, asked_s: float | None = None) -> float:
         """Return how long to wait after the n-th failure in a row.
 
-        The wait is never shorter than the server asked for, up to the limit, and never shorter than
-        a tenth of the ceiling, so that a small draw does not make the loop spin.
+        The wait is never shorter than a tenth of the ceiling, so that neither a small draw nor a
+        server that asks for no wait makes the loop spin. It is also longer than the server asked
+        for, up to the limit, by a tenth of the drawn wait: clients still spread their retries.
         """
         ceiling = self.ceiling_s(failures)
         drawn = uniform(ceiling / 10, ceiling)
-        return drawn if asked_s is None else min(asked_s, self.limit_s) + drawn / 10
+        return drawn if asked_s is None else max(drawn, min(asked_s, self.limit_s) + drawn / 10)
 
 
 class Cooldown:
@@ -95,7 +96,7 @@ class Cooldown:
 
 
 class RefusalStreak:
-    """Tells rights that are missing from refusals that pass.
+    """Distinguishes missing rights from refusals that pass.
 
     An API server that has just started answers 403 until it has read its roles.
     """
@@ -105,7 +106,7 @@ class RefusalStreak:
         self._length = 0
 
     def record(self, error: KubeError | None) -> bool:
-        """Record an attempt; return whether it was refused, and too early to say for good.
+        """Record an attempt; return whether it was refused and the refusal may still pass.
 
         Args:
             error: why the attempt failed; None if it succeeded.
@@ -124,10 +125,10 @@ class Allowance:
         Args:
             per_second: tokens per second in the long run.
             burst: the most tokens, after a rest.
-            now_s: of a monotonic clock, as in `refill`.
+            now_s: the time of a monotonic clock, as in `refill`.
         """
         self.tokens = float(burst)
-        """Those that are left; less than 0 if they were spent before they returned."""
+        """The tokens that are left; less than 0 if tokens were spent before they returned."""
         self.per_second = per_second
         self._burst = float(burst)
         self._updated_s = now_s

@@ -1,4 +1,4 @@
-"""A stop request that the threads of a process share."""
+"""A stop request that the threads of a process share; `program` handles signals."""
 
 from __future__ import annotations
 

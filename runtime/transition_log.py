@@ -1,7 +1,7 @@
 """Logs each change of state once: things that appeared since the last round, or are gone.
 
-What changes all the time, such as the findings about a node that reports something else each
-second, is logged up to a rate and then counted.
+Things that change all the time, such as the findings about a node whose report changes every
+second, are logged up to a rate and then counted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class TransitionLog:
         self._clock = clock
         self._known: Mapping[Hashable, Mapping[str, object]] = {}
         self._allowances: dict[tuple[str, object], Allowance] = {}
-        """Of lines, by event and kind: many things of one kind leave room for the others."""
+        """Allowances of lines, by event and kind: many things of one kind leave room for the
+        others."""
         self._num_left_out: Counter[tuple[str, object]] = Counter()
         """Lines that were left out since the last count, by event and kind."""
 

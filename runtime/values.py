@@ -20,6 +20,9 @@ _SECONDS: Final[Mapping[str, float]] = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3
 _BARE_IPV6: Final = r"[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:%\w+)?"
 
 
+_ALL_ADDRESSES: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, not bound
+
+
 class Address(NamedTuple):
     """A host and a TCP port."""
 
@@ -31,6 +34,11 @@ class Address(NamedTuple):
     def __str__(self) -> str:
         """Return `HOST:PORT`, IPv6 in brackets."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def url(self, path: str = "/", *, is_tls: bool = False) -> str:
+        """Return the URL for a browser on this machine; localhost stands for all addresses."""
+        reached = self._replace(host="localhost") if self.host in _ALL_ADDRESSES else self
+        return f"{'https' if is_tls else 'http'}://{reached}{path}"
 
 
 class AddressForm(NamedTuple):

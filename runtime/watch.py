@@ -20,7 +20,7 @@ class _Printed(NamedTuple):
 
 
 class _Capture(io.StringIO):
-    """Stands for a stream; commands that look for a terminal find the one of the stream."""
+    """Replaces a stream; a command that looks for a terminal finds that of the stream."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
@@ -42,12 +42,12 @@ def watch_output(
 ) -> None:
     """Run a command again and again, until a signal or an exception ends it.
 
-    On a terminal, a changed output replaces the last one; elsewhere it follows it. Output that is
-    the same is not printed again.
+    On a terminal, a changed output replaces the previous output; elsewhere it is printed below it.
+    An unchanged output is not printed again.
 
     Args:
         run: prints with `sys.stdout` and `sys.stderr`.
-        interval_s: from the end of one run to the next.
+        interval_s: the time from the end of one run to the next run.
         pause: waits so many seconds.
     """
     last: _Printed | None = None

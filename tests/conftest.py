@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadGroupScheduling
 
 from tests.effort import IS_ALL, examples
 from tests.golden import Golden
@@ -60,21 +62,72 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure() -> None:
-    """Deliver the signals that a background shell or nohup ignores: started programs inherit it."""
+    """Start from the environment of a new user: started programs inherit it.
+
+    A variable of Toponaut or of a cluster would set options of the commands that are tested. A
+    background shell or nohup ignores signals that the tests send.
+    """
+    for name in [one for one in os.environ if one.startswith(("TOPONAUT_", "KUBECONFIG"))]:
+        del os.environ[name]
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the group of a test into its id, by which pytest-xdist keeps a group on one worker.
+class _Scheduler(LoadGroupScheduling):  # type: ignore[misc]  # it has no types
+    """Gives a worker all tests of a group, or of a file, at once.
 
-    pytest-xdist 3.8 does so itself, but under pytest 9.2 without effect: each worker then builds
-    the fabrics and servers of every lab.
+    pytest-xdist gives out single tests and then, at each report, counts all that it ever gave out:
+    half a minute of a core for 12,000 tests.
     """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return str(super()._split_scope(nodeid)).partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _Scheduler | None:
+    """Schedule whole files, in the order of `pytest_collection_modifyitems`."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    config.option.loadscopereorder = False
+    return _Scheduler(config, log)
+
+
+_LONGEST = ("kube serving", "kube outputs", "kube", "chart", "lldpd")
+"""The groups that take minutes begin first, so that no worker is left with one at the end."""
+
+
+_LAW_LIMIT_S = 600
+"""A law that writes files takes a minute with all its examples, and longer on a loaded machine."""
+
+
+def _is_law(item: pytest.Item) -> bool:
+    return bool(getattr(getattr(item, "obj", None), "is_hypothesis_test", False))
+
+
+def _turn(item: pytest.Item) -> int:
+    mark = item.get_closest_marker("xdist_group")
+    if mark is None:
+        is_long = _is_law(item) or item.get_closest_marker("long") is not None
+        return len(_LONGEST) + (1 if is_long else 2)
+    return _LONGEST.index(mark.args[0]) if mark.args[0] in _LONGEST else len(_LONGEST)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give long laws more time, and put the group of a test into its id.
+
+    By its id pytest-xdist keeps a group on one worker.
+    pytest-xdist 3.8 does so itself, but under pytest 9.2 without effect: each worker then builds
+    the fabrics and servers of every lab. What takes longest begins first: groups, then long tests
+    and laws.
+    """
+    for item in items:
+        if IS_ALL and _is_law(item) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(_LAW_LIMIT_S))
     if not getattr(config.option, "loadgroup", False):
         return
+    items.sort(key=_turn)
     for item in items:
         mark = item.get_closest_marker("xdist_group")
         if mark and not item.nodeid.endswith(f"@{mark.args[0]}"):
@@ -97,6 +150,6 @@ def golden(request: pytest.FixtureRequest) -> Golden:
 def _logging_as_it_was() -> Iterator[None]:
     """Undo what a program that ran in this process has set: all else would log as it does."""
     root = logging.getLogger()
-    before = root.level
+    handlers, level = root.handlers[:], root.level
     yield
-    root.setLevel(before)
+    root.handlers[:], root.level = handlers, level

@@ -1,4 +1,4 @@
-"""How much the tests try: a tenth by default, all of it with TOPONAUT_TESTS=all.
+"""How much the tests try: a tenth by default, all of it with EXAMPLES=all.
 
 `make test` draws few examples of each law and leaves out what the marker `long` names.
 `make test-all` draws every example and leaves nothing out.
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import pytest
 
-IS_ALL = os.environ.get("TOPONAUT_TESTS") == "all"
+IS_ALL = os.environ.get("EXAMPLES") == "all"
 FEWEST = 5
 """A law is never tried with fewer examples, unless it has fewer even in a long run."""
 

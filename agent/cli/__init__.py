@@ -3,7 +3,7 @@
     main       starts the program: signals and streams first, then the commands
     commands   the commands: once, run, collectors, doctor
     doctor     the checks of a node
-    options    the options of commands, and the node and the API clients made of them
+    options    the options of commands, and what they open
     output     the output format, and the text output
 
 It may import everything in `agent`.

@@ -6,32 +6,25 @@ stdout is data, stderr is the log.
 from __future__ import annotations
 
 import logging
+import random  # noqa: TID251 - this is an edge: it spreads retries
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from enum import IntEnum
+from functools import wraps
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from agent.cli.doctor import NodeTools, check_node
-from agent.cli.options import (
-    NODE_OPTIONS,
-    ApiServerAccess,
-    KubeOptions,
-    RunOptions,
-    SourceOptions,
-    Values,
-    open_node,
-    options_of,
-    read_group,
-)
-from agent.cli.output import OutputOptions, align_columns, render_text
+from agent.cli.options import KubeOptions, NodeOptions, RunOptions, SourceOptions
+from agent.cli.output import OUTPUT, align_columns, render_text
 from agent.collection import CollectorRun, NodeContext, RunOutcome, check_availability, collect
 from agent.collectors.lldpd import read_version
-from agent.loop import ReportLoop
+from agent.loop import ReportLoop, RoundObserver
 from agent.node.hcas import find_umads
 from agent.node.link_flaps import DownCounters
 from agent.node.pci import list_nvidia_gpus, list_unused_hcas
@@ -40,10 +33,12 @@ from agent.node_report import build_reports
 from agent.publish.destination import Destination
 from agent.publish.directory import REPORTS, ReportFolder, document_of, render_document
 from agent.publish.kube.https_client import OnAnswer
+from agent.publish.kube.report_writer import ReportWriter
 from agent.settings import FrameMode, max_sweep_time_s
-from agent.sweep_schedule import ElectionSource, SweepSchedule, find_sweep_run
-from agent.telemetry.health import serve_endpoints
+from agent.sweep_schedule import SweepSchedule, find_sweep_run
+from agent.telemetry.health import Liveness, health_pages, serve_pages
 from runtime.checks import Outcome, document_of_checks, render_checks
+from runtime.options import collect_values, list_params
 from runtime.program import (
     Interrupted,
     call_on_stop_signal,
@@ -51,9 +46,12 @@ from runtime.program import (
     start_command,
     stop_signals,
 )
+from runtime.retry import Cooldown, Uniform
 from topology.model.errors import ConfigError, StoreError, WriteError
 
 log = logging.getLogger(__name__)
+
+_UNIFORM: Final[Uniform] = random.SystemRandom().uniform
 
 
 class AgentExitCode(IntEnum):
@@ -72,7 +70,7 @@ class AgentExitCode(IntEnum):
 
 
 class _AgentCommands(click.Group):
-    """A command group whose commands stop signals interrupt."""
+    """A command group; a stop signal interrupts its commands."""
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command."""
@@ -93,9 +91,29 @@ def cli() -> None:
     """
 
 
-@cli.command()
-@options_of(OutputOptions, *NODE_OPTIONS, KubeOptions)
-def once(**values: Any) -> None:  # noqa: ANN401 - click's
+def _command(run: Callable[..., None]) -> click.Command:
+    """Add a command with the options that its parameters declare.
+
+    A file that it cannot open is a usage error. A folder that it cannot write is not: it may be the
+    right folder.
+    """
+
+    @wraps(run)
+    def call(**values: Any) -> None:  # noqa: ANN401 - click's
+        try:
+            run(**collect_values(run, values))
+        except WriteError as error:
+            click.echo(f"error: {error}", err=True)
+            sys.exit(AgentExitCode.FAILED)
+        except (ConfigError, StoreError) as error:
+            raise click.UsageError(str(error)) from error
+
+    settings = {"auto_envvar_prefix": "TOPONAUT_AGENT"}
+    return cli.command(params=[*list_params(run)], context_settings=settings)(call)
+
+
+@_command
+def once(*, output: str = OUTPUT, options: NodeOptions, kube: KubeOptions) -> None:
     """Collect once and print the reports.
 
     The command does not wait for LLDP frames, unless --listen-for or --frames always is given.
@@ -104,14 +122,16 @@ def once(**values: Any) -> None:  # noqa: ANN401 - click's
     part of their input was unreadable; 4 some failed and none found anything; 2 wrong usage;
     1 the reports could not be printed; 130 interrupted.
     """
-    node = _open_node_for_once(values)
-    sweep_schedule = SweepSchedule(node.settings, node.clock, _elections(values, node))
-    node = replace(node, settings=sweep_schedule.current_settings())
+    node = _open_node_for_once(options)
+    server = None
+    if options.source.kube:
+        server = kube.open_client(_cooldown(node))
+    sweep_schedule = SweepSchedule(node.settings, node.clock, options.source.open_elections(server))
+    node = replace(node, settings=sweep_schedule.update_from_election())
     attempts = _collect_once(node)
     sweep = find_sweep_run(attempts)
     sweeping = sweep_schedule.record_sweep(node.settings, sweep) if sweep else None
     reports = build_reports(node.settings, attempts, now=node.clock.now(), sweeping=sweeping)
-    output = read_group(OutputOptions, values).output
     if output == "text":
         _print(render_text(reports))
     else:
@@ -120,66 +140,70 @@ def once(**values: Any) -> None:  # noqa: ANN401 - click's
     sys.exit(_derive_exit_code(attempts))
 
 
-@cli.command()
-@options_of(RunOptions, *NODE_OPTIONS, KubeOptions)
-def run(**values: Any) -> None:  # noqa: ANN401 - click's
+@_command
+def run(*, rounds: RunOptions, options: NodeOptions, kube: KubeOptions) -> None:
     """Collect periodically and publish changes, until SIGTERM or SIGINT."""
-    options, folder = read_group(RunOptions, values), _report_folder(values)
-    period_s, jitter_s = options.period_s, options.jitter_s
-    node = open_node(values)
+    folder = _find_report_folder(rounds, options.source, kube)
+    node = options.open_node()
     with ExitStack() as stack:
         stack.callback(node.close)
-        with _as_usage_errors():
-            observers = stack.enter_context(
-                serve_endpoints(
-                    options.health_listen,
-                    options.metrics_listen,
-                    period_s=period_s + jitter_s,
-                    sweeping_s=max_sweep_time_s(node.settings),
-                    clock=node.clock,
-                )
+        liveness = Liveness(
+            period_s=rounds.period_s + rounds.jitter_s,
+            clock=node.clock,
+            sweeping_s=max_sweep_time_s(node.settings),
+        )
+        observers: list[RoundObserver] = [liveness]
+        stack.enter_context(serve_pages(rounds.health_listen, health_pages(liveness)))
+        on_answer: OnAnswer | None = None
+        if rounds.metrics_listen is not None:
+            from agent.telemetry.metrics import AgentMetrics  # noqa: PLC0415 - it takes the most memory
+
+            metrics = AgentMetrics(version=version("toponaut"), clock=node.clock)
+            observers.append(metrics)
+            on_answer = metrics.record_answer
+            stack.enter_context(serve_pages(rounds.metrics_listen, {"/metrics": metrics.render}))
+        server, name = None, node.settings.node_name
+        if folder is None:
+            cooldowns = [_cooldown(node, rounds.period_s) for _ in range(2)]
+            server = kube.open_client(cooldowns[0], on_answer)
+            destination: Destination = ReportWriter(
+                server, name, node.clock, _UNIFORM, cooldown=cooldowns[1]
             )
-            if folder is None:
-                cluster = _cluster(values, node, period_s=period_s, on_answer=observers.on_answer)
-                destination: Destination = cluster.open_report_writer(node.settings.node_name)
-                elections: ElectionSource | None = cluster.open_fabric_reader()
-            else:
-                destination = _open_folder(folder, node)
-                elections = read_group(SourceOptions, values).fabric_file()
-        loop = ReportLoop(node, destination, elections, observers.round_observers)
-        _run_rounds(loop, node, period_s=period_s, jitter_s=jitter_s)
+        else:
+            destination = ReportFolder(folder, name)
+            destination.prepare()
+        elections = options.source.open_elections(server)
+        loop = ReportLoop(node, destination, elections, observers)
+        _run_rounds(loop, node, period_s=rounds.period_s, jitter_s=rounds.jitter_s)
 
 
-@cli.command()
-@options_of(OutputOptions, *NODE_OPTIONS)
-def collectors(**values: Any) -> None:  # noqa: ANN401 - click's
+@_command
+def collectors(*, output: str = OUTPUT, options: NodeOptions) -> None:
     """List the collectors, which of them can work on this node, and why the others cannot."""
-    rows = check_availability(open_node(values))
-    output = read_group(OutputOptions, values).output
+    reasons = check_availability(options.open_node())
     if output == "text":
-        cells = [(row.collector, "no" if row.reason else "yes", row.reason) for row in rows]
+        cells = [(name, "no" if reason else "yes", reason) for name, reason in reasons.items()]
         _print("\n".join(align_columns([("COLLECTOR", "AVAILABLE", "REASON"), *cells])))
         return
     _print_document(
         [
-            {"name": row.collector, "available": not row.reason, "reason": row.reason}
-            for row in rows
+            {"name": name, "available": not reason, "reason": reason}
+            for name, reason in reasons.items()
         ],
         output,
     )
 
 
-@cli.command()
-@options_of(OutputOptions, *NODE_OPTIONS)
-def doctor(**values: Any) -> None:  # noqa: ANN401 - click's
+@_command
+def doctor(*, output: str = OUTPUT, options: NodeOptions) -> None:
     """Check that this node can be read, and print what to do.
 
     Collects once, without a sweep, and publishes nothing. For a cluster, run toponaut doctor.
 
     Exit codes: 0 nothing is wrong, or only warnings; 5 there is an error; 2 wrong usage.
     """
-    node = _open_node_for_once(values)
-    node = replace(node, settings=replace(node.settings, sweep=None))
+    node = _open_node_for_once(options)
+    node = replace(node, settings=node.settings._replace(sweep=None))
     attempts = _collect_once(node)
     root = Sysfs(node.settings.sysfs_root)
     counters = DownCounters(root)
@@ -193,7 +217,6 @@ def doctor(**values: Any) -> None:  # noqa: ANN401 - click's
         refused=counters.refused,
     )
     checks = check_node(attempts, tools)
-    output = read_group(OutputOptions, values).output
     if output == "text":
         _print(render_checks(checks))
     else:
@@ -202,11 +225,13 @@ def doctor(**values: Any) -> None:  # noqa: ANN401 - click's
         sys.exit(AgentExitCode.CHECK_FAILED)
 
 
-def _open_node_for_once(values: dict[str, Any]) -> NodeContext:
+def _open_node_for_once(options: NodeOptions) -> NodeContext:
     """Return the node for a single collection, which waits for LLDP frames only if it must."""
-    if _is_default("listen_for") and values["frames"] is FrameMode.AUTO:
-        values["listen_for"] = 0.0
-    node = open_node(values)
+    settings = options.settings
+    frames = settings.frames
+    if frames is not None and frames.mode is FrameMode.AUTO and _is_default("listen_for"):
+        settings = settings._replace(frames=frames._replace(listen_s=0.0))
+    node = options._replace(settings=settings).open_node()
     return replace(node, wait=node.stop.wait)
 
 
@@ -226,24 +251,19 @@ def _collect_once(node: NodeContext) -> tuple[CollectorRun, ...]:
     return attempts
 
 
-def _report_folder(values: Values) -> Path | None:
+def _find_report_folder(
+    rounds: RunOptions, source: SourceOptions, kube: KubeOptions
+) -> Path | None:
     """Return the folder for reports, or None if they go to the cluster.
 
     Raises:
-        click.UsageError: the options name both or neither.
+        ConfigError: the options name both or neither.
     """
-    source, publish = read_group(SourceOptions, values), read_group(RunOptions, values).publish
-    folder = publish or (source.store / REPORTS if source.store else None)
+    folder = rounds.publish or (source.store / REPORTS if source.store else None)
     if source.kube == (folder is not None):
-        raise click.UsageError("set where reports go: either --kube, or --store or --publish")
-    if values["api_server"] and not source.kube:
-        raise click.UsageError("--api-server needs --kube: without it, reports go into a folder")
-    return folder
-
-
-def _open_folder(path: Path, node: NodeContext) -> ReportFolder:
-    folder = ReportFolder(path, node.settings.node_name)
-    folder.prepare()
+        raise ConfigError("set where reports go: either --kube, or --store or --publish")
+    if kube.api_server and not source.kube:
+        raise ConfigError("--api-server needs --kube: without it, reports go into a folder")
     return folder
 
 
@@ -259,40 +279,8 @@ def _run_rounds(loop: ReportLoop, node: NodeContext, *, period_s: float, jitter_
         job.stop()
 
 
-def _elections(values: Values, node: NodeContext) -> ElectionSource | None:
-    """Return the source of elections for a single collection, or None if it needs none."""
-    source = read_group(SourceOptions, values)
-    if not source.kube:
-        return source.fabric_file()
-    with _as_usage_errors():
-        return _cluster(values, node).open_fabric_reader()
-
-
-def _cluster(
-    values: Values, node: NodeContext, *, period_s: float = 0.0, on_answer: OnAnswer | None = None
-) -> ApiServerAccess:
-    return ApiServerAccess(
-        read_group(KubeOptions, values),
-        node.clock,
-        sweep_mode=read_group(SourceOptions, values).sweep_mode(),
-        period_s=period_s,
-        on_answer=on_answer,
-    )
-
-
-@contextmanager
-def _as_usage_errors() -> Iterator[None]:
-    """Turn an error of opening an address, a folder or a server into a usage error.
-
-    A folder that cannot be written may be the right one.
-    """
-    try:
-        yield
-    except WriteError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(AgentExitCode.FAILED)
-    except (ConfigError, StoreError) as error:
-        raise click.UsageError(str(error)) from error
+def _cooldown(node: NodeContext, period_s: float = 0.0) -> Cooldown:
+    return Cooldown(node.clock, _UNIFORM, period_s=period_s)
 
 
 def _is_default(name: str) -> bool:

@@ -28,7 +28,7 @@ _RESTART: Final = "restart the agent; in a pod, its liveness probe does so"
 
 
 class NodeTools(NamedTuple):
-    """What a node has beside its ports."""
+    """The programs, the device files and the cards of a node."""
 
     has_program: Callable[[str], bool]
     """Returns whether a program is installed."""
@@ -126,7 +126,7 @@ def _find_lldp_fix(failed: CollectorRun) -> str:
 
 
 def _check_lldpcli(runs: Mapping[str, CollectorRun], version: str) -> Iterator[Check]:
-    """Yield the version of the client; lldpd itself tells its version to nobody."""
+    """Yield the version of the client; lldpd itself does not report its version."""
     if runs[_LLDPD].is_absent or not version:
         return
     message = f"version {show(version)}; lldpd must have the same major version"
@@ -177,7 +177,7 @@ def _check_infiniband(
 
 
 def _check_counters(refused: Sequence[str]) -> Iterator[Check]:
-    """Yield the counters of which each read writes a line to the kernel's log.
+    """Yield the counters for which every read writes a line to the kernel's log.
 
     There is nothing to mend here: the firmware keeps these functions for Fabric Manager.
     """

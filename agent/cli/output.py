@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Final
 
-from agent.settings import Option
+import click
+
+from runtime.options import option
 from topology.model.errors import show
 from topology.reports.neighbor_report import NeighborReport, ReportNeighbor, ReportPort
 
 _GIGA = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputOptions:
-    """How results are printed."""
-
-    output: Annotated[
-        str,
-        Option(
-            "--output -o",
-            "Output format.",
-            default="text",
-            choices=("text", "json", "yaml"),
-        ),
-    ]
+OUTPUT: Final = option(
+    "Output format.",
+    "--output",
+    "-o",
+    default="text",
+    type=click.Choice(["text", "json", "yaml"]),
+)
 
 
 def render_text(reports: Sequence[NeighborReport]) -> str:
@@ -45,7 +40,10 @@ def render_text(reports: Sequence[NeighborReport]) -> str:
             "",
             f"sweep {sweeps[0].sweep_id} of subnet {sweeps[0].subnet}: {sweeps[0].of} part(s)",
         ]
-    outcomes = [(one.name, one.outcome, show(one.message, 500)) for one in node.status.collectors]
+    outcomes = [
+        (collector.name, collector.outcome, show(collector.message, 500))
+        for collector in node.status.collectors
+    ]
     lines += ["", *align_columns([("COLLECTOR", "OUTCOME", "MESSAGE"), *outcomes])]
     return "\n".join(lines)
 

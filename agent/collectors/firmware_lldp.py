@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from agent.collectors.probe import Absence, CollectedFacts, Collector, SourceAbsent
-from agent.node.command import CommandLimits, Runner
+from agent.node.command import Runner
 from agent.node.sysfs import Sysfs
 from agent.settings import AgentSettings
 from topology.model.errors import list_some, show
@@ -40,7 +40,7 @@ def find_absence(settings: AgentSettings, runner: Runner) -> Absence | None:
 
 
 def collect(settings: AgentSettings, runner: Runner) -> CollectedFacts:
-    """Return the ports of such cards, each with the value of its flag.
+    """Return the ports whose cards may consume LLDP frames, each with the value of the flag.
 
     Raises:
         SourceAbsent: there is no such card; or there is one, and no ethtool.
@@ -92,7 +92,7 @@ def _query_flag(settings: AgentSettings, runner: Runner, name: str) -> bool | No
         CommandTimeout: ethtool did not answer; it would not answer for the next card either.
     """
     argv = (settings.ethtool, "--show-priv-flags", name)
-    result = runner.run(argv, CommandLimits(settings.deadline_s, settings.max_output_bytes))
+    result = runner.run(argv, settings.limits)
     if result.exit_code:
         return None
     return parse_firmware_lldp(result.stdout.decode("utf-8", "replace"))

@@ -12,22 +12,26 @@ import errno
 import logging
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agent.collectors.probe import Absence, CollectedFacts, Collector, SourceAbsent
+from agent.collectors.probe import (
+    Absence,
+    CollectedFacts,
+    SourceAbsent,
+    build_heard_port,
+    restore_heard_ports,
+)
 from agent.node.command import Runner
 from agent.node.frame_listener import Listener, ListenerSnapshot, PortSocket
 from agent.node.sysfs import Sysfs
 from agent.settings import AgentSettings, FrameMode
 from topology.model.errors import show
-from topology.model.facts import Device, Medium, Neighbor, Port, Source
-from topology.model.ids import Id, IdKind
+from topology.model.facts import Device, Source
 from topology.sources.lldp.lldpdu import ETHERTYPE, GROUPS
 from topology.sources.lldp.neighbor_table import MAX_NEIGHBORS
 
@@ -35,10 +39,6 @@ if TYPE_CHECKING:
     from scapy.arch.linux import L2ListenSocket
 
 log = logging.getLogger(__name__)
-
-MAX_IDS: Final = 64
-"""The most ids of one neighbor: a frame can hold more management addresses than a report. The
-chassis id sorts before them."""
 
 _NO_SCAPY: Final = "scapy not found: install toponaut[agent-frames]"
 _NO_PERMISSION: Final = "not allowed to capture frames: needs CAP_NET_RAW"
@@ -73,91 +73,68 @@ def find_absence(settings: AgentSettings, _runner: Runner) -> Absence | None:
 
 
 def find_evidence(settings: AgentSettings) -> str:
-    """Return that the settings require this source; empty if lldpd may take its place."""
+    """Return the sentence that the settings require this source; empty if lldpd may replace it."""
     is_required = settings.frames is not None and settings.frames.mode is FrameMode.ALWAYS
     return "--frames always requires it" if is_required else ""
 
 
 def restore(device: Device) -> CollectedFacts:
     """Return the facts of frames in a report."""
-    heard = (
-        (
-            port.name,
-            tuple(neighbor for neighbor in port.neighbors if neighbor.source is Source.LLDP),
-        )
-        for port in device.ports
-    )
+    return CollectedFacts(ports=restore_heard_ports(device, {Source.LLDP}))
+
+
+def collect(
+    listener: Listener,
+    ports: Sequence[str],
+    settings: AgentSettings,
+    wait: Callable[[float], object] | None = None,
+) -> CollectedFacts:
+    """Return the neighbors of the ports, once they have listened for long enough.
+
+    Args:
+        listener: shared by all rounds.
+        ports: names of this node's Ethernet ports.
+        settings: how long to listen until every neighbor has sent a frame.
+        wait: sleeps for that time; None if a later round reports the neighbors.
+
+    Raises:
+        SourceAbsent: this node cannot listen, or has not listened for long enough.
+    """
+    evidence = find_evidence(settings)
+    refusal = listener.explain_refusal()
+    if refusal:
+        raise SourceAbsent(refusal, evidence)
+    try:
+        listener.listen(ports)
+    except PermissionError as error:
+        raise SourceAbsent(_NO_PERMISSION, evidence) from error
+    if not ports:
+        return CollectedFacts(note="no network port to listen on")
+    listen_s = settings.frames.listen_s if settings.frames else 0.0
+    heard = _await_snapshot(listener, listen_s, wait, evidence)
+    crowded = [f"{show(port)}: more than {MAX_NEIGHBORS} neighbors" for port in heard.crowded_ports]
     return CollectedFacts(
-        ports=tuple(_port(name, neighbors) for name, neighbors in heard if neighbors)
+        ports=tuple(build_heard_port(name, neighbors) for name, neighbors in heard.neighbors),
+        errors=heard.errors,
+        note="; ".join(crowded) if heard.neighbors else "no frame heard",
     )
 
 
-@dataclass(frozen=True, slots=True)
-class FrameCollector:
-    """Collects the neighbors of one round from the listener."""
-
-    listener: Listener
-    """Shared by all rounds."""
-    ports: tuple[str, ...]
-    """Names of this node's Ethernet ports."""
-    listen_s: float
-    """How long to listen until every neighbor has sent a frame."""
-    wait: Callable[[float], object] | None
-    """Sleeps for that time; None if a later round reports the neighbors."""
-
-    @property
-    def collector(self) -> Collector:
-        """The collector of this round."""
-        return Collector(self.collect, find_absence, restore)
-
-    def collect(self, settings: AgentSettings, _runner: Runner) -> CollectedFacts:
-        """Return the neighbors of the ports, once they have listened for long enough.
-
-        Raises:
-            SourceAbsent: this node cannot listen, or has not listened for long enough.
-        """
-        self._listen(find_evidence(settings))
-        if not self.ports:
-            return CollectedFacts(note="no network port to listen on")
-        heard = self._await_snapshot(find_evidence(settings))
-        crowded = [
-            f"{show(port)}: more than {MAX_NEIGHBORS} neighbors" for port in heard.crowded_ports
-        ]
-        return CollectedFacts(
-            ports=tuple(_port(name, neighbors) for name, neighbors in heard.neighbors),
-            errors=heard.errors,
-            note="; ".join(crowded) if heard.neighbors else "no frame heard",
-        )
-
-    def _listen(self, evidence: str) -> None:
-        refusal = self.listener.explain_refusal()
-        if refusal:
-            raise SourceAbsent(refusal, evidence)
-        try:
-            self.listener.listen(self.ports)
-        except PermissionError as error:
-            raise SourceAbsent(_NO_PERMISSION, evidence) from error
-
-    def _await_snapshot(self, evidence: str) -> ListenerSnapshot:
-        heard = self.listener.snapshot()
-        if not heard.num_ports:
-            raise SourceAbsent("no port could be opened", evidence)
-        missing_s = self.listen_s - heard.listened_s
-        if missing_s <= 0:
-            return heard
-        if self.wait is None:
-            raise SourceAbsent(f"listening; first neighbors after {self.listen_s:g} s")
-        fields = {"num_ports": heard.num_ports, "duration_s": round(missing_s, 3)}
-        log.info("listening for frames", extra=fields)
-        self.wait(missing_s)
-        return self.listener.snapshot()
-
-
-def _port(name: str, neighbors: tuple[Neighbor, ...]) -> Port:
-    limited = tuple(
-        neighbor._replace(device_ids=neighbor.device_ids[:MAX_IDS]) for neighbor in neighbors
-    )
-    return Port(name, (Id(IdKind.IFNAME, name),), medium=Medium.ETHERNET, neighbors=limited)
+def _await_snapshot(
+    listener: Listener, listen_s: float, wait: Callable[[float], object] | None, evidence: str
+) -> ListenerSnapshot:
+    heard = listener.snapshot()
+    if not heard.num_ports:
+        raise SourceAbsent("no port could be opened", evidence)
+    missing_s = listen_s - heard.listened_s
+    if missing_s <= 0:
+        return heard
+    if wait is None:
+        raise SourceAbsent(f"listening; first neighbors after {listen_s:g} s")
+    fields = {"num_ports": heard.num_ports, "duration_s": round(missing_s, 3)}
+    log.info("listening for frames", extra=fields)
+    wait(missing_s)
+    return listener.snapshot()
 
 
 class SystemInterfaces:

@@ -28,11 +28,12 @@ from agent.node.mounts import explain_deleted_mount
 from agent.node.sysfs import Sysfs
 from agent.settings import DEFAULT_SUBNET, AgentSettings, SweepSettings
 from topology.model.errors import CollectError, CommandFailed, CutInput, ParseError, show
-from topology.model.facts import Device, DeviceKind
+from topology.model.facts import Device
 from topology.model.ids import natural_key, parse_guid
 from topology.sources.ibnetdiscover.cut_sweep import find_cut
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
+from topology.sources.ibnetdiscover.parser import parse_rows
+from topology.sources.ibnetdiscover.printer import print_rows
+from topology.sources.ibnetdiscover.rows import SWITCH
 
 _NO_HARDWARE: Final = "can't open UMAD port"
 _LOST_ANSWER: Final = "timed out"
@@ -71,7 +72,7 @@ def find_absence(settings: AgentSettings, runner: Runner) -> Absence | None:
 
 
 def _find_evidence(settings: AgentSettings) -> str:
-    """Return that this node has InfiniBand ports to sweep from; empty without any."""
+    """Return a sentence that names the InfiniBand ports to sweep from; empty without ports."""
     ports = list(_list_ports(Sysfs(settings.sysfs_root)))
     plural = "s" if len(ports) > 1 else ""
     return f"this node has {len(ports)} InfiniBand port{plural}" if ports else ""
@@ -153,17 +154,17 @@ def _run_sweep(sweep: _SubnetSweep, settings: SweepSettings, runner: Runner) -> 
     num_lost = sum(_LOST_ANSWER in line for line in result.stderr.splitlines())
     if result.exit_code != 0:
         raise _failure(sweep.argv[0], result, num_lost)
-    parsed = parse_ibnetdiscover(result.stdout, source="ibnetdiscover")
-    if not any(device.kind is DeviceKind.SWITCH for device in parsed.devices):
+    parser = parse_rows(result.stdout, source="ibnetdiscover")
+    if SWITCH not in parser.rows.letters:
         if num_lost:
             raise _SweepRefused(_refusal(num_lost) + tail_of(result.stderr))
         raise CollectError("the sweep found no switch" + tail_of(result.stderr))
-    cut = find_cut(result.stdout, parsed.devices, errors=parsed.errors)
+    cut = find_cut(parser)
     if isinstance(cut, CutInput):
         raise CollectError(cut.problem)
     return _SweepResult(
-        SweepDump(sweep.subnet, render_ibnetdiscover(parsed.devices)),
-        parsed.errors,
+        SweepDump(sweep.subnet, print_rows(parser.rows)),
+        tuple(parser.errors),
         f"partial: {num_lost} queries timed out" if num_lost else "",
     )
 

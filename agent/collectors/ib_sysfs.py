@@ -136,9 +136,10 @@ def _read_files(root: Sysfs) -> Iterator[tuple[str, str]]:
 def _pair_interfaces(root: Sysfs, ports: Iterable[RocePort]) -> Iterator[tuple[str, str]]:
     """Yield each interface of this network namespace that has an RDMA device, with the device.
 
-    The interface may belong to another PCI function than the device, as with erdma, whose
-    interface is a virtio device. Then the default GID names it, and is made of its address. Devices
-    of software (rxe, siw) are on no PCI function, and make no other port of an interface.
+    The interface may belong to another PCI function than the device, as with erdma, whose interface
+    is a virtio device. Then the default GID, which is made of the interface's address, names the
+    interface. Software devices (rxe, siw) are on no PCI function, and their interfaces stay the
+    same ports.
     """
     macs: dict[str, str] | None = None
     for roce in ports:

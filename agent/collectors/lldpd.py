@@ -15,19 +15,17 @@ from agent.collectors.probe import (
     Collector,
     SourceAbsent,
     SourceCutOff,
+    build_heard_port,
+    restore_heard_ports,
 )
-from agent.node.command import CommandLimits, CommandResult, Runner, tail_of
+from agent.node.command import CommandResult, Runner, tail_of
 from agent.node.mounts import explain_deleted_mount
 from agent.node.unix_sockets import explain_denial, find_listening
 from agent.settings import AgentSettings
 from topology.model.errors import CollectError, CommandFailed, ParseError, list_some, show
-from topology.model.facts import Device, Medium, Neighbor, Port, Source
+from topology.model.facts import Device, Source
 from topology.model.ids import Id, IdKind
 from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
-
-MAX_IDS: Final = 64
-"""The most ids of one neighbor: a frame can hold more management addresses than a report. The
-chassis id sorts before them."""
 
 _NAME: Final = "lldpd"
 _SOCKET: Final = "/run/lldpd.socket"
@@ -54,7 +52,7 @@ def find_absence(settings: AgentSettings, runner: Runner) -> Absence | None:
 
 def read_version(settings: AgentSettings, runner: Runner) -> str:
     """Return the version that lldpcli prints; empty if it prints none."""
-    limits = CommandLimits(settings.deadline_s, settings.max_output_bytes)
+    limits = settings.limits
     try:
         result = runner.run((settings.lldpcli, "-v"), limits)
     except CollectError:
@@ -75,10 +73,7 @@ def collect(settings: AgentSettings, runner: Runner) -> CollectedFacts:
     if heard.errors and not heard.ports:
         raise CollectError(f"nothing readable: {heard.errors[0]}")
     ids, errors = _own_ids(settings, runner)
-    ports = tuple(
-        _port(name, tuple(_limit_ids(neighbor) for neighbor in neighbors))
-        for name, neighbors in heard.ports
-    )
+    ports = tuple(build_heard_port(name, neighbors) for name, neighbors in heard.ports)
     return CollectedFacts(
         ids=ids,
         ports=ports,
@@ -89,33 +84,16 @@ def collect(settings: AgentSettings, runner: Runner) -> CollectedFacts:
 
 def restore(device: Device) -> CollectedFacts:
     """Return the facts of lldpd in a report."""
-    heard = (
-        (
-            port.name,
-            tuple(neighbor for neighbor in port.neighbors if neighbor.source is not Source.IB),
-        )
-        for port in device.ports
-        if port.medium is Medium.ETHERNET
-    )
     return CollectedFacts(
         # Every report has the node's configured name, whether lldpd reported it or not.
         ids=frozenset(
             id_ for id_ in device.ids if id_.kind in _OWN_KINDS and id_.value != device.name
         ),
-        ports=tuple(_port(name, neighbors) for name, neighbors in heard if neighbors),
+        ports=restore_heard_ports(device, frozenset(Source) - {Source.IB}),
     )
 
 
 COLLECTOR: Final = Collector(collect, find_absence, restore)
-
-
-def _limit_ids(neighbor: Neighbor) -> Neighbor:
-    return neighbor._replace(device_ids=neighbor.device_ids[:MAX_IDS])
-
-
-def _port(name: str, neighbors: tuple[Neighbor, ...]) -> Port:
-    ids = (Id(IdKind.IFNAME, name),)
-    return Port(name, ids, medium=Medium.ETHERNET, neighbors=neighbors)
 
 
 def _own_ids(
@@ -134,7 +112,7 @@ def _run_lldpcli(settings: AgentSettings, runner: Runner, subcommand: tuple[str,
     if runner.find(settings.lldpcli) is None:
         reason = f"{show(settings.lldpcli)} not found: is lldpd installed?"
         raise SourceAbsent(reason, _find_evidence(settings))
-    result = runner.run(argv, CommandLimits(settings.deadline_s, settings.max_output_bytes))
+    result = runner.run(argv, settings.limits)
     if result.exit_code == 0:
         return result.stdout
     raise _refusal(settings, result)

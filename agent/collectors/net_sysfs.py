@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
-from agent.collectors.probe import Absence, CollectedFacts, Collector, SourceAbsent
+from agent.collectors.probe import Absence, CollectedFacts, Collector, SourceAbsent, merge_ports
 from agent.node.command import Runner
 from agent.node.interface_kinds import (
     InterfaceKind,
@@ -31,7 +31,7 @@ from agent.node.pci import (
 from agent.node.sysfs import Sysfs
 from agent.settings import AgentSettings
 from topology.model.errors import CollectError
-from topology.model.facts import Device, GpuDistance, Medium, Port, PortState
+from topology.model.facts import Device, Medium, Port, PortState
 from topology.model.ids import Id, IdKind, natural_key, parse_mac
 from topology.sources.host.linux_nics import parse_permanent_macs
 
@@ -44,8 +44,6 @@ _NET = "class/net"
 _ARPHRD_ETHER = 1
 _UNKNOWN_SPEED = 0xFFFFFFFF  # what old kernels answer instead of -1
 _MBPS = 1_000_000
-_DISTANCES: Final = tuple(GpuDistance)
-"""From near to far."""
 
 
 def find_absence(settings: AgentSettings, _runner: Runner) -> Absence | None:
@@ -62,7 +60,7 @@ def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:
     Raises:
         CollectError: there is no sysfs, which every Linux has.
         SourceAbsent: sysfs has no network class, such as a capture of a node's HCAs; or it has no
-            port, although PCI shows network cards: it is that of another network namespace.
+            port, although PCI shows network cards: it is the sysfs of another network namespace.
     """
     root = Sysfs(settings.sysfs_root)
     if not root.exists(_CLASS):
@@ -149,20 +147,12 @@ def _find_same_ports(root: Sysfs, ports: Sequence[Port]) -> dict[str, str]:
 
 
 def _join_interfaces(ports: Sequence[Port], port_of: Mapping[str, str]) -> tuple[Port, ...]:
-    """Return each port once, with the ids of its interfaces and what only one of them knows."""
+    """Return each port once, with the ids and the facts of all its interfaces."""
     joined = {port.name: port for port in ports if port_of[port.name] == port.name}
     for other in ports:
-        port = joined[port_of[other.name]]
-        distances = [one.gpu_distance for one in (port, other) if one.gpu_distance]
-        joined[port.name] = port._replace(
-            ids=tuple(sorted({*port.ids, *other.ids})),
-            rate_bps=port.rate_bps or other.rate_bps,
-            bond_master=port.bond_master or other.bond_master,
-            rdma_device=port.rdma_device or other.rdma_device,
-            pci_address=port.pci_address or other.pci_address,
-            gpu_distance=min(distances, key=_DISTANCES.index, default=None),
-            numa_node=other.numa_node if port.numa_node is None else port.numa_node,
-        )
+        name = port_of[other.name]
+        if other.name != name:
+            joined[name] = merge_ports(joined[name], other)
     return tuple(joined.values())
 
 
@@ -219,12 +209,13 @@ def _share_rdma(ports: Sequence[Port]) -> tuple[Port, ...]:
     `mlx5_bond_0` is below the first function of the card and sends through both.
     """
     shared = {_card(port): port.rdma_device for port in ports if port.rdma_device}
-    return tuple(
-        port
-        if port.rdma_device or not port.bond_master
-        else port._replace(rdma_device=shared.get(_card(port)))
-        for port in ports
-    )
+    completed = []
+    for port in ports:
+        if port.bond_master and not port.rdma_device:
+            completed.append(port._replace(rdma_device=shared.get(_card(port))))
+        else:
+            completed.append(port)
+    return tuple(completed)
 
 
 def _card(port: Port) -> tuple[str | None, str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from agent.collectors.probe import Absence, CollectedFacts, Collector, SourceAbsent
-from agent.node.command import CommandLimits, CommandResult, Runner, tail_of
+from agent.node.command import CommandResult, Runner, tail_of
 from agent.node.pci import list_nvidia_gpus, name_functions
 from agent.node.sysfs import Sysfs
 from agent.settings import AgentSettings, NvlinkMode
@@ -44,7 +44,7 @@ def find_absence(settings: AgentSettings, runner: Runner) -> Absence | None:
 
 
 def find_evidence(settings: AgentSettings) -> str:
-    """Return that this node has GPUs that nvidia-smi should show; empty without such GPUs."""
+    """Return a sentence about the GPUs that nvidia-smi should show; empty without GPUs."""
     return name_functions("NVIDIA GPU", list_nvidia_gpus(Sysfs(settings.sysfs_root)))
 
 
@@ -95,7 +95,7 @@ def _query_gpus(settings: AgentSettings, runner: Runner) -> str:
 
 
 def _run(settings: AgentSettings, runner: Runner, words: tuple[str, ...]) -> CommandResult:
-    limits = CommandLimits(settings.deadline_s, settings.max_output_bytes)
+    limits = settings.limits
     return runner.run((settings.nvidia_smi, *words), limits)
 
 

@@ -15,7 +15,7 @@ import subprocess  # noqa: TID251 - the one place
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import IO, Final
 
 from runtime.stop import Stop
@@ -24,9 +24,9 @@ from topology.model.errors import CommandFailed, CommandMissing, CommandTimeout,
 DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 STDERR_TAIL_BYTES: Final = 64 * 1024
 TERM_GRACE_S: Final = 1.0
-"""From SIGTERM to SIGKILL."""
+"""The time from SIGTERM to SIGKILL."""
 STOP_GRACE_S: Final = 0.3
-"""From SIGTERM to SIGKILL when the agent itself has to end."""
+"""The time from SIGTERM to SIGKILL when the agent itself has to end."""
 KILL_GRACE_S: Final = 1.0
 """How long a killed process may take to die; one stuck in a driver is left behind."""
 _READ_BYTES = 64 * 1024
@@ -80,9 +80,7 @@ class Runner:
         """
         if self._stop.is_set:
             raise _stopped(argv[0])
-        process = _start(argv, self._env)
-        deadline = time.monotonic() + limits.deadline_s
-        running = _RunningCommand(argv[0], process, deadline, limits, self._stop)
+        running = _RunningCommand(argv[0], _start(argv, self._env), limits, self._stop)
         try:
             return running.finish()
         finally:
@@ -116,105 +114,86 @@ def _start(argv: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[byte
         raise CommandMissing(f"{show(argv[0])}: {error}") from error
 
 
-@dataclass(slots=True)
 class _RunningCommand:
     """A started command, until its process group has ended."""
 
-    name: str
-    process: subprocess.Popen[bytes]
-    deadline: float
-    limits: CommandLimits
-    stop: Stop
-    stdout: bytearray = field(default_factory=bytearray)
-    stderr: bytearray = field(default_factory=bytearray)
+    def __init__(
+        self, name: str, process: subprocess.Popen[bytes], limits: CommandLimits, stop: Stop
+    ) -> None:
+        self._name = name
+        self._process = process
+        self._limits = limits
+        self._stop = stop
+        self._leader = os.pidfd_open(process.pid)
+        """Readable once the leader of the group has exited, before it is reaped."""
+        self._stdout = bytearray()
+        self._stderr = bytearray()
 
     def finish(self) -> CommandResult:
-        if not (self._drain() and self._await_exit(self.deadline, self.stop)):
-            problem = f"{show(self.name)}: did not end within {self.limits.deadline_s:g} s"
-            raise CommandTimeout(problem + tail_of(self._stderr_text()))
+        """Read both pipes to their ends, and wait for the exit of the group's leader."""
+        deadline = time.monotonic() + self._limits.deadline_s
+        with selectors.DefaultSelector() as selector:
+            sources: list[Stop | int | IO[bytes]] = [self._stop, self._leader, *self._pipes()]
+            for source in sources:
+                selector.register(source, selectors.EVENT_READ)
+            while len(selector.get_map()) > 1:
+                left_s = deadline - time.monotonic()
+                ready = selector.select(left_s) if left_s > 0 else []
+                if not ready:
+                    problem = (
+                        f"{show(self._name)}: did not end within {self._limits.deadline_s:g} s"
+                    )
+                    raise CommandTimeout(problem + tail_of(self._stderr_text()))
+                for key, _ in ready:
+                    if key.fileobj is self._stop:
+                        raise _stopped(self._name)
+                    if not self._read(key.fd):
+                        selector.unregister(key.fileobj)
         # The leader is not reaped yet, so its group id cannot be reused. Kill the processes that
         # the command left behind.
         self._signal_group(signal.SIGKILL)
-        exit_code = self.process.wait()
-        return CommandResult(exit_code, bytes(self.stdout), self._stderr_text())
+        exit_code = self._process.wait()
+        return CommandResult(exit_code, bytes(self._stdout), self._stderr_text())
 
     def close(self) -> None:
         """End the rest of the process group and close the pipes; safe after any outcome."""
-        if self.process.returncode is None:
+        if self._process.returncode is None:
             self._signal_group(signal.SIGTERM)
-            grace_s = STOP_GRACE_S if self.stop.is_set else TERM_GRACE_S
-            self._await_exit(time.monotonic() + grace_s)
+            with selectors.DefaultSelector() as selector:
+                selector.register(self._leader, selectors.EVENT_READ)
+                selector.select(STOP_GRACE_S if self._stop.is_set else TERM_GRACE_S)
             self._signal_group(signal.SIGKILL)
             with suppress(subprocess.TimeoutExpired):
-                self.process.wait(timeout=KILL_GRACE_S)
+                self._process.wait(timeout=KILL_GRACE_S)
+        os.close(self._leader)
         for pipe in self._pipes():
             pipe.close()
 
     def _pipes(self) -> list[IO[bytes]]:
-        return [pipe for pipe in (self.process.stdout, self.process.stderr) if pipe is not None]
+        return [pipe for pipe in (self._process.stdout, self._process.stderr) if pipe is not None]
 
-    def _drain(self) -> bool:
-        """Read both pipes to their ends; return False if the deadline comes first."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self.stop, selectors.EVENT_READ)
-            for pipe in self._pipes():
-                selector.register(pipe, selectors.EVENT_READ)
-            while len(selector.get_map()) > 1:
-                left_s = self.deadline - time.monotonic()
-                ready = [key.fileobj for key, _ in selector.select(left_s)] if left_s > 0 else []
-                if not ready:
-                    return False
-                if self.stop in ready:
-                    raise _stopped(self.name)
-                self._read(ready, selector)
-        return True
-
-    def _read(self, ready: Sequence[object], selector: selectors.BaseSelector) -> None:
-        """Read from the ready pipes, and unregister a pipe at its end."""
-        for pipe in self._pipes():
-            if pipe in ready:
-                piece = os.read(pipe.fileno(), _READ_BYTES)
-                self._append(piece, is_stdout=pipe is self.process.stdout)
-                if not piece:
-                    selector.unregister(pipe)
-
-    def _append(self, piece: bytes, *, is_stdout: bool) -> None:
-        if not is_stdout:
-            self.stderr += piece
-            del self.stderr[:-STDERR_TAIL_BYTES]
-            return
-        self.stdout += piece
-        most = self.limits.max_output_bytes
-        if len(self.stdout) > most:
-            raise CommandFailed(f"{show(self.name)}: printed over {most} bytes")
-
-    def _await_exit(self, until: float, stop: Stop | None = None) -> bool:
-        """Wait for the exit of the group's leader, without reaping it.
-
-        Return False if it does not exit in time.
-        """
-        descriptor = os.pidfd_open(self.process.pid)
-        try:
-            with selectors.DefaultSelector() as selector:
-                selector.register(descriptor, selectors.EVENT_READ)
-                if stop is not None:
-                    selector.register(stop, selectors.EVENT_READ)
-                ready = [
-                    key.fileobj for key, _ in selector.select(max(until - time.monotonic(), 0))
-                ]
-                if ready == [stop]:
-                    raise _stopped(self.name)
-                return bool(ready)
-        finally:
-            os.close(descriptor)
+    def _read(self, descriptor: int) -> bool:
+        """Read from a ready pipe; return whether more may come."""
+        if descriptor == self._leader:
+            return False
+        piece = os.read(descriptor, _READ_BYTES)
+        if self._process.stderr is not None and descriptor == self._process.stderr.fileno():
+            self._stderr += piece
+            del self._stderr[:-STDERR_TAIL_BYTES]
+            return bool(piece)
+        self._stdout += piece
+        if len(self._stdout) > self._limits.max_output_bytes:
+            most = self._limits.max_output_bytes
+            raise CommandFailed(f"{show(self._name)}: printed over {most} bytes")
+        return bool(piece)
 
     def _signal_group(self, number: signal.Signals) -> None:
         # An unprivileged agent may not signal a set-user-id program such as Debian's lldpcli.
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, number)
+            os.killpg(self._process.pid, number)
 
     def _stderr_text(self) -> str:
-        return self.stderr.decode("utf-8", "replace")
+        return self._stderr.decode("utf-8", "replace")
 
 
 def _stopped(name: str) -> CommandFailed:

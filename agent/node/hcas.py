@@ -1,9 +1,8 @@
 """The RDMA devices of this node that have a port with a cable, and the files that sweeps open.
 
-Of the devices, virtual and scalable functions, management devices (`smi*`), and the bridges to the
-NVSwitches of the node's own board are left out. These bridges look like any HCA with a link; their
-ports lead to switches without a cable. Only the vital product data (VPD) shows them, which only
-root may read.
+Leaves out virtual and scalable functions, management devices (`smi*`), and the bridges to the
+NVSwitches of the node's own board. These bridges look like any HCA with a link; their ports lead to
+switches without a cable. Only the vital product data (VPD) shows them, which only root may read.
 
 Source: the Fabric Manager User Guide for HGX B200 and B300, as quoted in findLpfDevices of
 siderolabs/extensions (nvidia-fabricmanager): a function of a ConnectX-7 on the baseboard has

@@ -1,7 +1,7 @@
 """Which network interfaces are the end of a cable, and which of them show one port twice.
 
-The evidence is where an interface sits in the tree of devices, not its name. What no rule excludes
-is a port.
+The evidence is where an interface sits in the tree of devices, not its name. An interface that no
+rule excludes is a port.
 
 | evidence in sysfs | kind |
 |---|---|
@@ -55,11 +55,11 @@ class InterfaceKind(Enum):
 
     PORT = auto()
     VIRTUAL = auto()
-    """It has no device."""
+    """The interface has no device."""
     OTHER_BUS = auto()
-    """It leads to a BMC, to the processor of a card, to another host, or to a radio."""
+    """The interface leads to a BMC, to the processor of a card, to another host, or to a radio."""
     FUNCTION = auto()
-    """It is a part of a port that has an interface of its own."""
+    """The interface is a part of a port that has an interface of its own."""
 
 
 def find_kind(root: Sysfs, name: str) -> InterfaceKind:
@@ -83,7 +83,7 @@ def _is_function(root: Sysfs, device: str) -> bool:
 
 
 def list_port_keys(root: Sysfs, name: str) -> Iterator[PortKey]:
-    """Yield what an interface has in common with the others of its port; nothing if unknown."""
+    """Yield the keys that all interfaces of one port share; nothing if they are unknown."""
     base = f"{_NET}/{name}"
     port_id, label, switch = (
         root.read(f"{base}/{file}") or ""
@@ -102,10 +102,10 @@ def list_port_keys(root: Sysfs, name: str) -> Iterator[PortKey]:
 
 
 def find_upper_port(root: Sysfs, name: str) -> str | None:
-    """Return the interface with a device of its own that this one is the fast path of.
+    """Return the upper interface of a pair if this interface is its fast path; None otherwise.
 
-    Such a pair is a netvsc or virtio interface and a virtual function, which has its address. A
-    bond, a team and a bridge have no device.
+    The upper interface is a netvsc or virtio interface, and the fast path is a virtual function
+    with the same address. A bond, a team and a bridge are no such pair: they have no device.
     """
     master = root.link_name(f"{_NET}/{name}/master")
     return master if master and root.exists(f"{_NET}/{master}/device") else None

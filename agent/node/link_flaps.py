@@ -6,8 +6,8 @@ not change while no port starts or stops flapping.
 
 `link_downed` of an HCA is not free to read: the driver asks the firmware, and where the firmware
 refuses, each read writes an error into the kernel's log. So it is read every few minutes, and never
-again after a refusal while the same driver is bound. Then what is free to read counts: the carrier
-of the port's IPoIB interface, or the changes of its state from round to round.
+again after a refusal while the same driver is bound. Then a counter that is free to read is used:
+the carrier of the port's IPoIB interface, or the changes of its state from round to round.
 
 Source: prometheus/node_exporter issue 3434 and leptonai/gpud pull request 1167: on DGX, HGX B200
 and B300, and GB200, ConnectX-7 functions of Fabric Manager answer EINVAL, with `mlx5_cmd_out_err
@@ -78,7 +78,7 @@ class DownCounters:
         return tuple(sorted(path for path, last in self._firmware.items() if last.is_refused))
 
     def read(self, ports: Iterable[Port], now_s: float) -> dict[Counter, int]:
-        """Return how often each port has lost its link, since it was created or first seen.
+        """Return how often each port lost its link since the port was created or first seen.
 
         Ports without a counter are left out. `carrier_down_count` exists since Linux 4.16. The
         counter of InfiniBand stops at 255.
@@ -118,7 +118,11 @@ class DownCounters:
         return {Counter(port.name, "state"): losses}
 
     def _read_firmware(self, path: str, now_s: float) -> int | None:
-        """Return a counter that the kernel asks the firmware for; None if it is refused."""
+        """Return a counter that the kernel asks the firmware for.
+
+        A file is read at most every `READ_EVERY_S`, and not again after a refusal. None if the file
+        is missing, was refused or has no number.
+        """
         inode = self._root.find_inode(path)
         if inode is None:
             return None

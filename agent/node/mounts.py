@@ -28,9 +28,9 @@ def explain_deleted_mount(path: str, what: str, *, proc_root: Path) -> str:
     """Return why something new at a path is not visible; empty unless its mount was deleted.
 
     Args:
-        path: of the file that is missing.
-        what: would be there if the mount were new.
-        proc_root: where proc is mounted.
+        path: the file that is missing.
+        what: a noun for what a new mount would show at the path.
+        proc_root: the folder where proc is mounted.
     """
     point = find_deleted_mount(path, proc_root)
     if point is None:

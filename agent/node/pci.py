@@ -23,7 +23,7 @@ PCI_DEVICES: Final = "bus/pci/devices"
 _ACCELERATOR, _CONTROLLER_3D, _OTHER_DISPLAY, _VGA = "0x12", "0x0302", "0x0380", "0x0300"
 _HEX = re.compile(r"0x[0-9a-f]{1,16}\Z")
 _RESOURCE_WORDS: Final = 3
-"""Of a line of `resource`: start, end and flags."""
+"""The words of a line of `resource`: start, end and flags."""
 _MIN_MEMORY_BYTES: Final = 256 << 20
 """The smallest window to its memory that a GPU has; the displays of BMCs have 128 MiB at most."""
 _NVIDIA: Final = "0x10de"
@@ -118,7 +118,7 @@ def numa_node(root: Sysfs, device: str) -> int | None:
     """Return the NUMA node of a device; None if the machine has only one or does not report it.
 
     A virtio device has no NUMA node, and firmware may report that of a bridge only (-1 below it),
-    so the nearest device above counts that has one.
+    so the nearest device above that has one counts.
     """
     target = root.resolve_link(device)
     if target is None:
@@ -160,8 +160,8 @@ def list_driven_cards(root: Sysfs) -> tuple[str, ...]:
 def list_unused_hcas(root: Sysfs) -> tuple[str, ...]:
     """Return the addresses of the InfiniBand controllers of which no driver made an HCA.
 
-    The card's driver alone makes none. mlx5_ib is a module of its own, which was not loaded for
-    cards without Ethernet if the initramfs had the card's driver.
+    The card's driver alone makes no HCA: the module mlx5_ib does. That module was not loaded for
+    cards without Ethernet, if the initramfs had the card's driver.
 
     Source: linux-rdma/rdma-core pull request 818.
     """
@@ -173,11 +173,11 @@ def list_unused_hcas(root: Sysfs) -> tuple[str, ...]:
 
 
 def name_functions(what: str, addresses: Sequence[str]) -> str:
-    """Return that this node has these functions; empty without any.
+    """Return a sentence that names the functions of this node; empty without functions.
 
     Args:
-        what: they are, in the singular.
-        addresses: of the functions.
+        what: a noun in the singular for the functions.
+        addresses: the PCI addresses of the functions.
     """
     if not addresses:
         return ""

@@ -37,7 +37,7 @@ def _is_listening(row: list[str], word: str) -> bool:
 
 
 def explain_denial(socket: Path) -> str:
-    """Return what refuses a connection, and what to change; empty if that is not known.
+    """Return why a connection is refused, and how to mend that; empty if the cause is unknown.
 
     To connect, a process needs the right to search the folder and to write to the socket.
 

@@ -15,14 +15,11 @@ import re
 import stat
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from agent.publish.destination import PublishOutcome
 from topology.model.errors import ReportError, StoreError, WriteError
 from topology.reports.neighbor_report import NeighborReport, SweepPart, parse_report, render_report
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 

@@ -25,7 +25,8 @@ from topology.reports.neighbor_report import (
 MAX_OBJECT_BYTES: Final = 1_200_000
 """The limit of a rendered report; etcd takes 1.5 MiB, including the server's own fields."""
 MAX_NEIGHBORS: Final = 256
-"""Of a host; the generator leaves out what is more, and asks whether the agent wrote the report."""
+"""Neighbor entries of a host; the generator leaves out what is more, and asks whether the agent
+wrote the report."""
 OUTCOME_NAME: Final = "report"
 """The name of the additional entry among a status's collectors if neighbors were left out."""
 
@@ -42,7 +43,7 @@ class FittedReport(NamedTuple):
 def fit_report(report: NeighborReport, limit: int = MAX_OBJECT_BYTES) -> FittedReport:
     """Return the report; if it is too large, without the neighbors of its most crowded ports.
 
-    It is too large above so many bytes, or above `MAX_NEIGHBORS`.
+    It is too large if it has more than `limit` bytes, or more than `MAX_NEIGHBORS` neighbors.
 
     Cost: O(bytes), and again as much if it is too large.
     """
@@ -75,12 +76,11 @@ def fit_report(report: NeighborReport, limit: int = MAX_OBJECT_BYTES) -> FittedR
 
 def _measure_ports(ports: tuple[ReportPort, ...]) -> list[tuple[int, int]]:
     """Return (bytes of the neighbors, index) of each port."""
-    rendered = (
-        [render_part(one) for one in neighbors] for neighbors in (port.neighbors for port in ports)
-    )
-    return [
-        (_size(neighbors) if neighbors else 0, index) for index, neighbors in enumerate(rendered)
-    ]
+    sizes = []
+    for index, port in enumerate(ports):
+        neighbors = [render_part(neighbor) for neighbor in port.neighbors]
+        sizes.append((_size(neighbors) if neighbors else 0, index))
+    return sizes
 
 
 def _outcome(names: tuple[str, ...]) -> CollectorOutcome:

@@ -13,18 +13,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from importlib.metadata import version
-from typing import Final, NamedTuple
+from contextlib import contextmanager
+from typing import Final
 
 from agent.collection import CollectorRun
-from agent.loop import RoundObserver
 from agent.publish.destination import PublishOutcome
-from agent.publish.kube.https_client import OnAnswer
 from runtime.clock import Clock
 from runtime.http import PageServer, Render, health_page
 from runtime.values import Address
 from topology.model.errors import KubeUnavailable, TopologyError, show
+
+log = logging.getLogger(__name__)
 
 STALE_PERIODS: Final = 3
 """After so many periods a collection no longer describes the node."""
@@ -41,7 +40,7 @@ class Liveness:
 
         Args:
             period_s: the longest time from one round to the next.
-            clock: of the rounds.
+            clock: the clock that the rounds use.
             sweeping_s: how much longer a round with sweeps may take.
         """
         self._stale_s = STALE_PERIODS * period_s
@@ -110,57 +109,20 @@ def health_pages(liveness: Liveness) -> Mapping[str, Render]:
     }
 
 
-log = logging.getLogger(__name__)
-
-
-class Observers(NamedTuple):
-    """The observers that feed the pages."""
-
-    round_observers: tuple[RoundObserver, ...]
-    on_answer: OnAnswer | None
-    """Records the code of each answer of the API server; None without metrics."""
-
-
 @contextmanager
-def serve_endpoints(
-    health: Address | None,
-    metrics: Address | None,
-    *,
-    period_s: float,
-    sweeping_s: float,
-    clock: Clock,
-) -> Iterator[Observers]:
-    """Serve the pages within the context, and yield the observers that feed them.
-
-    Args:
-        health: the address of `/livez`, `/readyz` and `/startupz`; None does not serve them.
-        metrics: the address of `/metrics`; None does not serve it.
-        period_s: the longest time from one round to the next.
-        sweeping_s: how much longer a round with sweeps may take.
-        clock: of the rounds.
+def serve_pages(address: Address | None, pages: Mapping[str, Render]) -> Iterator[None]:
+    """Serve pages within the context; nothing without an address.
 
     Raises:
-        ConfigError: an address cannot be bound.
+        ConfigError: the address cannot be bound.
     """
-    round_observers: list[RoundObserver] = []
-    on_answer: OnAnswer | None = None
-    with ExitStack() as stack:
-        if health is not None:
-            liveness = Liveness(period_s=period_s, clock=clock, sweeping_s=sweeping_s)
-            round_observers.append(liveness)
-            _serve(health, health_pages(liveness), stack)
-        if metrics is not None:
-            from agent.telemetry.metrics import AgentMetrics  # noqa: PLC0415 - it takes the most memory
-
-            agent_metrics = AgentMetrics(version=version("toponaut"), clock=clock)
-            round_observers.append(agent_metrics)
-            on_answer = agent_metrics.record_answer
-            _serve(metrics, {"/metrics": agent_metrics.render}, stack)
-        yield Observers(tuple(round_observers), on_answer)
-
-
-def _serve(address: Address, pages: Mapping[str, Render], stack: ExitStack) -> None:
+    if address is None:
+        yield
+        return
     server = PageServer(address, pages)
-    stack.callback(server.stop)
-    paths = " ".join(pages)
-    log.info("pages served", extra={"address": str(server.address), "paths": paths})
+    fields = {"address": str(server.address), "paths": " ".join(pages)}
+    log.info("pages served", extra=fields)
+    try:
+        yield
+    finally:
+        server.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from prometheus_client import (
@@ -21,7 +22,7 @@ from runtime.clock import Clock
 from runtime.http import Page
 from topology.model.errors import TopologyError
 
-PREFIX: Final = "toponaut_agent_"
+PREFIX: Final = "toponaut_agent"
 _DURATION: Final = "Duration of the collector's last run."
 _SUCCESS: Final = "1 if the collector's last run worked, even if it found nothing; 0 if it failed."
 _NEIGHBORS: Final = "Neighbors that the collector found in its last good run."
@@ -48,25 +49,26 @@ class AgentMetrics:
         self._clock = clock
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        self._duration = _add_gauge(registry, "collector_duration_seconds", _DURATION, "collector")
-        self._success = _add_gauge(registry, "collector_success", _SUCCESS, "collector")
-        self._neighbors = _add_gauge(registry, "neighbors", _NEIGHBORS, "collector")
-        self._last_success = _add_gauge(registry, "last_success_timestamp_seconds", _LAST_SUCCESS)
+        gauge = partial(Gauge, namespace=PREFIX, registry=registry)
+        self._duration = gauge("collector_duration_seconds", _DURATION, ["collector"])
+        self._success = gauge("collector_success", _SUCCESS, ["collector"])
+        self._neighbors = gauge("neighbors", _NEIGHBORS, ["collector"])
+        self._last_success = gauge("last_success_timestamp_seconds", _LAST_SUCCESS)
         self._publishes = Counter(
-            f"{PREFIX}publishes",
+            f"{PREFIX}_publishes",
             "Reports by result: written because the spec or only the status changed, deferred, "
             "or failed.",
             ["result"],
             registry=registry,
         )
         self._requests = Counter(
-            f"{PREFIX}api_requests",
+            f"{PREFIX}_api_requests",
             "Requests to the API server, by HTTP status code; none if no answer came.",
             ["code"],
             registry=registry,
         )
-        build = _add_gauge(
-            registry, "build_info", "Always 1; the label shows the version of the agent.", "version"
+        build = gauge(
+            "build_info", "Always 1; the label shows the version of the agent.", ["version"]
         )
         build.labels(version).set(1)
         for result in _RESULTS:
@@ -104,7 +106,3 @@ class AgentMetrics:
     def render(self, _accept: str) -> Page:
         """Return the page of all metrics, always in the plain text format."""
         return Page(generate_latest(self.registry), content_type=CONTENT_TYPE_PLAIN_0_0_4)
-
-
-def _add_gauge(registry: CollectorRegistry, name: str, text: str, *labels: str) -> Gauge:
-    return Gauge(f"{PREFIX}{name}", text, labels, registry=registry)

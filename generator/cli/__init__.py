@@ -5,13 +5,16 @@
 - commands: one module per word that users type: its options, its help, what it does and its rows
 - options: options that several commands share; option_types: the types of option values
 - exit_codes: what each exit code means, and the end of a command
+- host_lists: nodes in the order of ranks, for MPI and Slurm
 - output: documents, tables, skipped input, counts and progress
 - observation: reads the sources and infers the tree
 - plans: reads what a plan depends on; makes, prints and writes the plan
+- fabric_outputs: the state of each output in the Fabric object, as rows
 - cluster_input: reads the request and the cluster for `place` and `compare`
 - request_input: reads a placement request, or another system's manifest
-- input_files: reads a file or stdin, and its documents; running_pods: pods and gangs that run
+- running_pods: pods and gangs that run
 - history_access: the history that a command reads; silence_file: the file that `--silence` names
+- work_orders: the options of a work order, the racks of devices, and its print
 - witnesses: labels or HyperNodes compared with the cables, as rows
 - schemas: the JSON schemas of documents, and their fields
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -16,17 +16,11 @@ from generator.cli.options import RequestOptions
 from generator.cli.output import MAX_MESSAGE, list_nodes, show_count
 from generator.cli.request_input import (
     LoadedRequest,
-    find_unused_fields,
     load_request,
-    print_ignored,
-    print_notes,
-    print_translation,
 )
 from generator.cli.running_pods import read_running_gangs
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
-from generator.manifests.fields import Note
-from generator.manifests.ignored_fields import render_warning
 from generator.manifests.kinds.unlisted_resources import list_on_nodes
 from generator.objects.fabric import with_label_keys
 from generator.objects.inventory import Inventory, build_node_specs
@@ -42,9 +36,10 @@ from generator.placement.request import PlacementRequest
 from generator.reservations.nominations import ReservedNodes, with_nominations
 from generator.store.local_files import read_inventory
 from topology.model.errors import ParseError, list_some, show
-from topology.model.facts import Finding, FindingKind, Severity
+from topology.model.facts import UNPLACING_KINDS, Finding, Severity
 from topology.model.ids import natural_key
 from topology.model.tree import TopologyTree
+from topology.reports.packed_reports import PackedReport
 
 _MAX_NODES_SHOWN: Final = 8
 _ONE_SLOT: Final = "no node list: each node counts as one slot; --nodes gives their capacity"
@@ -60,49 +55,21 @@ class ClusterInput(NamedTuple):
     """The reserved nodes, by reservation."""
     counts_pods: bool = False
     """Whether the free capacity excludes the pods of the cluster."""
+    findings: tuple[Finding, ...] = ()
+    """The faults of the cabling, unless the tree is a saved one."""
+    fabric: Mapping[str, Any] | None = None
+    """The Fabric object; None: there is none, or the source has none."""
+    reports: tuple[PackedReport, ...] = ()
+    """Those that the tree follows from."""
+    unknown_subnets: tuple[str, ...] = ()
+    """InfiniBand subnets without a complete sweep."""
 
 
 def read_request(given: RequestOptions) -> LoadedRequest:
-    """Read the request. Print on stderr how the manifest of another system was understood.
-
-    What is printed about a job of sbatch depends on the nodes: `fit_to_cluster` prints it.
-    """
+    """Read the request; `print_translation` prints how it was understood."""
     if (given.file is None) == (given.sbatch is None):
         raise click.UsageError("give one request: either --file or --sbatch")
-    loaded = load_request(given.file, given.sbatch, parse_level_names(given.level), os.environ)
-    if loaded.translation is None:
-        print_ignored(find_unused_fields(loaded.document))
-    elif not loaded.is_job:
-        print_translation(loaded.translation)
-    return loaded
-
-
-def fit_to_cluster(loaded: LoadedRequest, cluster: ClusterInput | None) -> LoadedRequest:
-    """Convert the request of another system to the units of the nodes; print the changes.
-
-    Without a cluster, the request is for any nodes.
-    """
-    fitted = loaded
-    if cluster is not None:
-        fitted = _print_fit(*loaded.fit_to_nodes(cluster.inventory, cluster.tree.nodes))
-    if fitted.is_job and fitted.translation is not None:
-        print_translation(fitted.translation)
-    return fitted
-
-
-def fit_to_server(loaded: LoadedRequest) -> LoadedRequest:
-    """Remove host ports, which a server does not count, from the request, and print them.
-
-    Raises:
-        ConfigError: pods take shares of GPUs, which a server does not count either.
-    """
-    return _print_fit(*loaded.fit_to_server())
-
-
-def _print_fit(loaded: LoadedRequest, notes: Sequence[Note]) -> LoadedRequest:
-    print_ignored([render_warning(note) for note in notes if note.is_warning])
-    print_notes([note for note in notes if not note.is_warning])
-    return loaded
+    return load_request(given.file, given.sbatch, parse_level_names(given.level), os.environ)
 
 
 def read_cluster_input(sources: Sources, tree: Path | None) -> ClusterInput:
@@ -114,25 +81,46 @@ def read_cluster_input(sources: Sources, tree: Path | None) -> ClusterInput:
     if tree is None:
         read = read_observation(sources)
         inferred = with_label_keys(read.observation.tree, read.inputs.fabric)
-        _note_unmatched_nodes(read.observation.findings)
+        _note_unplaced_nodes(read.observation.findings, inferred)
         if sources.cluster is not None and sources.nodes is None:
             free, reserved = _fetch_free_nodes(sources.cluster)
             extra = tuple(problem for problem in free.problems if problem not in read.problems)
             problems = (*read.problems, *extra, *reserved.problems)
-            return ClusterInput(inferred, free, problems, reserved.nominated, counts_pods=True)
+            return ClusterInput(
+                inferred,
+                free,
+                problems,
+                reserved.nominated,
+                counts_pods=True,
+                findings=read.observation.findings,
+                fabric=read.inputs.fabric,
+                reports=read.inputs.reports,
+                unknown_subnets=read.inputs.unknown_subnets,
+            )
         inventory = read.inputs.inventory or read_inventory(sources.nodes)
-        return ClusterInput(inferred, inventory, read.problems)
+        return ClusterInput(
+            inferred,
+            inventory,
+            read.problems,
+            findings=read.observation.findings,
+            reports=read.inputs.reports,
+            unknown_subnets=read.inputs.unknown_subnets,
+        )
     saved = read_saved_tree(tree, sources)
     placed, inventory = saved.observation.tree, saved.inputs.inventory
     _note_unlisted_nodes(placed, inventory)
     return ClusterInput(placed, inventory, saved.problems)
 
 
-def _note_unmatched_nodes(findings: Iterable[Finding]) -> None:
-    """Print on stderr which nodes cannot be used because no host is known to be theirs."""
+def _note_unplaced_nodes(findings: Iterable[Finding], tree: TopologyTree) -> None:
+    """Print on stderr why nodes have no place: their host or its cables are unknown."""
+    unplaced = {row.node for row in tree.unplaced}
     for finding in findings:
-        if finding.kind is FindingKind.UNMATCHED_NODES and finding.severity is not Severity.INFO:
-            click.echo(f"note: {show(finding.message, MAX_MESSAGE)}", err=True)
+        if finding.kind not in UNPLACING_KINDS or finding.severity is Severity.INFO:
+            continue
+        if not unplaced.isdisjoint(finding.impact.places):
+            text = show(finding.message, MAX_MESSAGE)
+            click.echo(f"note: {finding.kind.value}: {text}", err=True)
 
 
 def _note_unlisted_nodes(tree: TopologyTree, inventory: Inventory | None) -> None:
@@ -160,12 +148,19 @@ def _fetch_free_nodes(cluster: ClusterAccess) -> tuple[Inventory, ReservedNodes]
         return store.read_inventory() or Inventory((), ()), reserved
 
 
+def build_free_snapshot(cluster: ClusterInput, running: Path | None = None) -> Snapshot:
+    """Return the cluster with its reserved nodes, and with the gangs of a file that run."""
+    gangs = read_running_gangs(running) if running else ()
+    nodes = build_node_specs(cluster.inventory, cluster.tree.nodes)
+    return with_nominations(build_snapshot(cluster.tree, nodes, gangs), cluster.nominated)
+
+
 def build_input_snapshot(
     cluster: ClusterInput, running: Path | None, loaded: LoadedRequest, request: PlacementRequest
 ) -> Snapshot:
     """Return the cluster with its reserved nodes, and with all gangs that run.
 
-    Nodes also have what the request asks of them and no node list says, such as shares of a GPU.
+    Nodes also get the resources that the request needs and no node list has, such as GPU shares.
 
     Args:
         cluster: the cluster.

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-from topology.model.errors import ConfigError, ParseError, list_some, show
+from topology.model.errors import ConfigError, list_some, show
 
 MAX_CONFIG_BYTES: Final = 1 << 20
 _MAX_NAMES: Final = 40
@@ -38,21 +38,18 @@ def read_config_file(file: Path) -> Mapping[str, Any]:
         ConfigError: the file cannot be read, or is no mapping.
     """
     from generator.objects.yaml_document import parse_document
-    from generator.store.local_files import read_whole_file
+    from generator.store.local_files import read_input
 
-    raw = read_whole_file(file, MAX_CONFIG_BYTES)
-    if isinstance(raw, ParseError):
-        raise ConfigError(str(raw))
-    value = parse_document(raw, source=show_file(file)).value
-    return _check_mapping(value, show_file(file))
+    source, raw = read_input(str(file), MAX_CONFIG_BYTES)
+    return _check_mapping(parse_document(raw, source=source).value, source)
 
 
 def check_option_values(command: click.Command, value: object, path: str) -> dict[str, Any]:
     """Return the values of a command for click: by parameter, and nested for its subcommands.
 
     Args:
-        command: whose options the keys are, without their dashes.
-        value: from the file.
+        command: the command; a key is the name of one of its options without dashes.
+        value: the value of the command in the file.
         path: names the place in errors, such as `config.yaml: tree`.
 
     Raises:

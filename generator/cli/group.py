@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +24,8 @@ from generator.cli.config_file import (
 )
 from generator.cli.exit_codes import ExitCode, end
 from generator.cli.option_types import InputFile
-from generator.cli.output import print_error
+from generator.cli.options import CableOptions, HelpContext
+from generator.cli.output import print_error, suggest_names
 from runtime.program import interruptible, start_command
 from topology.model.errors import (
     ConfigError,
@@ -36,15 +38,19 @@ from topology.model.errors import (
 _PLUGIN: Final = "kubectl toponaut"
 _HELP: Final = {word: line for words in WORDS.values() for word, line in words.items()}
 _CONFIG: Final = "toponaut.config"
+_DOCTOR: Final = "doctor"
+"""The command that says what is wrong in the config file, instead of failing."""
 _SOURCE_OPTIONS: Final = (
-    *("kube", "reports", "ibnetdiscover", "lldpcli", "snmpwalk", "hypernodes", "files"),
-    *("store", "tree", "server", "paths", "history"),
+    *CableOptions._fields,
+    *("kube", "hypernodes", "files", "store", "tree", "server", "paths", "history"),
 )
 """Parameters that name the input of a command, or the server that it calls."""
 
 
 class _CommandGroup(click.Group):
-    """A command group that lists its commands by name, and loads each when it is called."""
+    """Lists its commands without loading them, and loads a command when it is called."""
+
+    context_class = HelpContext
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order in which a user needs them."""
@@ -65,10 +71,15 @@ class _CommandGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find a command; as a kubectl plugin it reads the cluster unless a source is given."""
-        name, command, rest = super().resolve_command(ctx, args)
+        try:
+            name, command, rest = super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            similar = suggest_names(args[0], _HELP)
+            raise click.UsageError(f"{error.message.rstrip('.')}{similar}", ctx) from error
         start_command()
         if name is not None and command is not None and not ctx.resilient_parsing:
-            _read_defaults(ctx, name, command)
+            with suppress(ConfigError) if name == _DOCTOR else nullcontext():
+                _read_defaults(ctx, name, command)
         if (
             ctx.info_name == _PLUGIN
             and command is not None

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
 from generator.cli.exit_codes import exit_without_data
-from generator.cli.input_files import read_input
 from generator.cli.options import InputOptions
 from generator.cli.output import open_progress, show_count
 from generator.ingest.inputs import Inputs
-from generator.ingest.sources import NO_SOURCE_MESSAGE, Sources, read_inputs, read_nodes
-from generator.objects.inventory import list_node_labels
+from generator.ingest.sources import (
+    CAPTURES,
+    NO_SOURCE_MESSAGE,
+    SWEEPS,
+    Sources,
+    read_inputs,
+    read_nodes,
+)
+from generator.kube.resources import REPORTS
+from generator.objects.inventory import Inventory, list_node_labels
 from generator.objects.topology_levels import parse_topology_levels
 from generator.objects.yaml_document import parse_document
 from generator.observe.labelled_tree import build_labelled_tree, parse_label_keys
@@ -24,9 +31,8 @@ from generator.observe.observation import Observation, observe
 from generator.observe.unmatched_nodes import derive_unlisted_members
 from generator.outputs.hypernode.forest import build_hypernode_tree
 from generator.outputs.hypernode.lint import resolve_selectors
-from generator.outputs.hypernode.model import HyperNode
 from generator.store.file_kinds import FileKind, expect_kind
-from generator.store.local_files import read_inventory
+from generator.store.local_files import read_input, read_inventory
 from generator.store.object_folders import read_hypernodes
 from runtime.clock import utc_now
 from topology.model.claims import expand_claims
@@ -37,13 +43,19 @@ from topology.model.tree import (
     find_tier_name_problem,
     parse_tree,
 )
-from topology.planes.plane import PlaneSplit
+from topology.planes.plane_split import PlaneSplit
 from topology.planes.policy import COMPUTE
+
+if TYPE_CHECKING:
+    from generator.kube.cache import Listing
+    from generator.outputs.hypernode.model import HyperNode
 
 MAX_TREE_BYTES = 256 << 20
 _MAX_NAMES_SHOWN: Final = 8
 _MAX_TOPOLOGY_BYTES: Final = 4 << 20
 _FORWARDING: Final = frozenset({DeviceKind.SWITCH, DeviceKind.ROUTER, DeviceKind.AGGREGATION})
+_REPORT_FOLDERS: Final = ("reports", REPORTS.plural)
+"""The folder of reports in what `toponaut simulate` writes, and in a store."""
 
 
 def parse_sources(given: InputOptions) -> Sources:
@@ -52,12 +64,11 @@ def parse_sources(given: InputOptions) -> Sources:
     Raises:
         click.UsageError: two of the sources exclude each other.
     """
+    captures = {name: given.cables.list_paths(name) for name in CAPTURES}
     sources = Sources(
         cluster=given.cluster.find_cluster(),
-        reports=given.reports,
-        ibnetdiscover=(*given.ibnetdiscover, *given.files),
-        lldpcli=given.lldpcli,
-        snmpwalk=given.snmpwalk,
+        reports=given.cables.reports,
+        captures=captures | {SWEEPS: (*captures[SWEEPS], *given.files)},
         hypernodes=given.hypernodes,
         node_labels=_parse_label_keys(given.node_labels, given.topology),
         has_islands=given.islands,
@@ -98,13 +109,29 @@ def _parse_label_keys(keys: str | None, topology: Path | None) -> tuple[str, ...
 
 
 class LoadedObservation(NamedTuple):
-    """An observation, its inputs, and the input that was skipped."""
+    """An observation and its inputs."""
 
     observation: Observation
     inputs: Inputs
-    problems: tuple[ParseError, ...]
     split: PlaneSplit | None = None
     """The cables and their planes; None if the source is a tree."""
+
+    @property
+    def problems(self) -> tuple[ParseError, ...]:
+        """The input that was skipped."""
+        return self.inputs.problems
+
+
+def _load_tree(
+    tree: TopologyTree,
+    inventory: Inventory | None,
+    problems: Iterable[ParseError],
+    findings: Iterable[Finding] = (),
+) -> LoadedObservation:
+    """Return a tree that a source holds; problems with the list of nodes come first."""
+    listed = inventory.problems if inventory else ()
+    inputs = Inputs(inventory=inventory, problems=(*listed, *problems))
+    return LoadedObservation(Observation(tree, tuple(findings)), inputs)
 
 
 def read_observation(
@@ -116,7 +143,7 @@ def read_observation(
     """Read the sources of a fabric and infer its tree.
 
     Args:
-        sources: where to read from.
+        sources: the files and folders, or the cluster, to read from.
         names_of_tiers: names separated by commas, lowest tier first.
         previous: the tree of the last generation, or its file.
 
@@ -149,19 +176,33 @@ def read_observation(
             names_of_tiers=tier_names or inputs.tier_names,
         )
     if observed is None:
-        exit_without_data(inputs.problems or [_build_no_data_problem(sources)])
+        exit_without_data(_explain_no_data(sources, inputs.problems))
     observation = observed.observation
     check_plane(inputs.planes.plane_name, observation.planes)
     _check_number(tier_names, observation.tree)
-    return LoadedObservation(observation, inputs, inputs.problems, observed.split)
+    return LoadedObservation(observation, inputs, observed.split)
+
+
+def read_cables(sources: Sources) -> tuple[LoadedObservation, PlaneSplit]:
+    """Read sources that have cables.
+
+    Raises:
+        click.UsageError: the source is a tree.
+        ConfigError: as of `read_observation`.
+        TopologyError: as of `read_observation`.
+    """
+    read = None if sources.is_tree else read_observation(sources)
+    if read is None or read.split is None:
+        raise click.UsageError("HyperNodes and labels have no cables: give another source")
+    return read, read.split
 
 
 def read_claims(sources: Sources, *, lacking: str) -> Inputs:
     """Read the sources of a fabric without inferring its tree.
 
     Args:
-        sources: where to read from.
-        lacking: what a source that is a tree does not have.
+        sources: the files and folders, or the cluster, to read from.
+        lacking: a noun for what a tree, as the source, does not have.
 
     Raises:
         click.UsageError: no source is given, or one that is a tree.
@@ -174,14 +215,20 @@ def read_claims(sources: Sources, *, lacking: str) -> Inputs:
     with open_progress("reading the sources") as progress:
         inputs = read_inputs(sources, progress=progress)
     if not inputs.claims:
-        exit_without_data(inputs.problems)
+        exit_without_data(_explain_no_data(sources, inputs.problems))
     return inputs
 
 
-def _build_no_data_problem(sources: Sources) -> ParseError:
-    """Return the problem of sources without any report."""
-    where = show(str(sources.reports), 1024) if sources.reports else "the cluster"
-    return ParseError("no reports found", source=where)
+def _explain_no_data(sources: Sources, problems: Sequence[ParseError]) -> list[ParseError]:
+    """Return the problems of sources without any report, with the folder that was meant."""
+    folder = sources.reports
+    where = show(str(folder), 1024) if folder else "the cluster"
+    found = [*problems] or [ParseError("no reports found", source=where)]
+    inside = [folder / name for name in _REPORT_FOLDERS] if folder else []
+    meant = [show(str(path), 1024) for path in inside if path.is_dir()]
+    if meant:
+        found.append(ParseError(f"did you mean --reports {meant[0]}?", source=where))
+    return found
 
 
 def check_plane(name: str, planes: Sequence[str]) -> None:
@@ -211,7 +258,7 @@ def _parse_tier_names(names: str | None) -> tuple[str, ...]:
 
 
 def _check_number(tier_names: Sequence[str], tree: TopologyTree) -> None:
-    """Refuse names of which the tree needs more or fewer.
+    """Refuse tier names unless there are as many as tiers.
 
     Raises:
         ConfigError: the numbers differ.
@@ -226,26 +273,46 @@ def _check_number(tier_names: Sequence[str], tree: TopologyTree) -> None:
 
 def _read_hypernodes(folder: Path, nodes: Path | None, *, has_islands: bool) -> LoadedObservation:
     inventory = read_inventory(nodes)
-    read = read_hypernodes(folder)
-    hypernodes = read.hypernodes
+    loaded = load_hypernodes(
+        read_hypernodes(folder), inventory, source=str(folder), has_islands=has_islands
+    )
+    if inventory is None:
+        return loaded
+    whole = loaded.observation.tree
+    tree = restrict_to_listed(whole, inventory, reason="in no HyperNode")
+    findings = tuple(derive_unlisted_members(inventory, whole.nodes, tree))
+    return loaded._replace(observation=Observation(tree, findings))
+
+
+def load_hypernodes(
+    stored: Listing[HyperNode],
+    inventory: Inventory | None,
+    *,
+    source: str,
+    has_islands: bool = False,
+) -> LoadedObservation:
+    """Return the tree that HyperNodes describe.
+
+    Args:
+        stored: the HyperNodes.
+        inventory: the nodes that labels select; None: they select none.
+        source: the file or the cluster that the HyperNodes come from.
+        has_islands: whether domains that no HyperNode joins share no cable.
+
+    Raises:
+        TopologyError: there is no HyperNode; the problems have been printed.
+    """
+    hypernodes = [row for row in stored.values if not row.is_unreadable]
     if inventory:
         labels = list_node_labels(inventory)
-        hypernodes = tuple(resolve_selectors(row, labels) for row in hypernodes)
-    tree, problems = derive_hypernode_tree(hypernodes, has_islands=has_islands)
-    all_problems = (*(inventory.problems if inventory else ()), *read.problems, *problems)
-    if not tree.domains:
-        no_hypernodes = ParseError("no HyperNodes found", source=show(str(folder), 1024))
-        exit_without_data(all_problems or [no_hypernodes])
-    findings: tuple[Finding, ...] = ()
-    if inventory:
-        members = tree.nodes
-        tree = restrict_to_listed(tree, inventory, reason="in no HyperNode")
-        findings = tuple(derive_unlisted_members(inventory, members, tree))
-    return LoadedObservation(
-        Observation(tree, findings),
-        Inputs(inventory=inventory, problems=all_problems),
-        all_problems,
-    )
+        hypernodes = [resolve_selectors(row, labels) for row in hypernodes]
+    built = build_hypernode_tree(hypernodes, has_islands=has_islands)
+    problems = [ParseError(problem, source="HyperNodes") for problem in built.problems]
+    loaded = _load_tree(built.tree, inventory, (*stored.all_problems, *problems))
+    if not built.tree.domains:
+        no_hypernodes = ParseError("no HyperNodes found", source=show(source, 1024))
+        exit_without_data(loaded.problems or [no_hypernodes])
+    return loaded
 
 
 def read_labelled_nodes(sources: Sources, tier_names: Sequence[str] = ()) -> LoadedObservation:
@@ -262,12 +329,8 @@ def read_labelled_nodes(sources: Sources, tier_names: Sequence[str] = ()) -> Loa
         tier_names=tier_names,
         has_islands=sources.has_islands,
     )
-    problems = (
-        *inventory.problems,
-        *(ParseError(problem, source="labels") for problem in built.problems),
-    )
-    inputs = Inputs(inventory=inventory, problems=problems)
-    return LoadedObservation(Observation(built.tree, ()), inputs, problems)
+    problems = (ParseError(problem, source="labels") for problem in built.problems)
+    return _load_tree(built.tree, inventory, problems)
 
 
 def read_saved_tree(
@@ -287,22 +350,12 @@ def read_saved_tree(
     if not sources.is_empty:
         raise click.UsageError("--tree is already a tree: give no other source")
     inventory = read_inventory(sources.nodes)
-    problems = inventory.problems if inventory else ()
     tree = read_tree(file)
     if inventory:
         tree = name_as_listed(tree, inventory)
     if inventory and is_restricted:
         tree = restrict_to_listed(tree, inventory, reason="not in the TopologyTree")
-    inputs = Inputs(inventory=inventory, problems=problems)
-    return LoadedObservation(Observation(tree, ()), inputs, problems)
-
-
-def derive_hypernode_tree(
-    hypernodes: Sequence[HyperNode], *, has_islands: bool = False
-) -> tuple[TopologyTree, list[ParseError]]:
-    """Return the tree that HyperNodes describe, and the problems of those that were left out."""
-    built = build_hypernode_tree(hypernodes, has_islands=has_islands)
-    return built.tree, [ParseError(problem, source="HyperNodes") for problem in built.problems]
+    return _load_tree(tree, inventory, ())
 
 
 def refuse_without_hosts(read: LoadedObservation) -> None:

@@ -18,8 +18,9 @@ import click
 
 from generator.outputs.owned_object import is_object_name
 from runtime import values
-from runtime.click_types import GivenPath, refusing
+from runtime.options import GivenPath, refusing
 from topology.model.errors import ConfigError, show
+from topology.model.globs import find_glob_fault
 from topology.reports.observed_time import parse_observed_at
 
 MAX_PATH_SHOWN = 1024
@@ -74,7 +75,10 @@ class _InputPath(GivenPath):
             self.fail(f"{self.name.title()} '{shown}' cannot be read: {reason}.", param, ctx)
         if is_folder is not self.dir_okay:
             other = "folder" if is_folder else "file"
-            self.fail(f"{self.name.title()} '{shown}' is a {other}.", param, ctx)
+            # An argument has no name that says what it takes; options of folders do.
+            is_argument = is_folder and isinstance(param, click.Argument)
+            hint = ": folders have options, such as --reports" if is_argument else ""
+            self.fail(f"{self.name.title()} '{shown}' is a {other}{hint}.", param, ctx)
         if not os.access(value, os.R_OK):
             self.fail(f"{self.name.title()} '{shown}' is not readable.", param, ctx)
         return Path(value)
@@ -101,6 +105,11 @@ class InputFile(_InputPath):
             if reader is not param:
                 self.fail(f"stdin is read by {reader.get_error_hint(ctx)} already.", param, ctx)
         return super().check(_STDIN_FILE, param, ctx)
+
+
+def is_input_file(word: str) -> bool:
+    """Return whether a word can be a file to read: it exists, or it is stdin."""
+    return word == _STDIN or os.path.exists(word)  # noqa: PTH110 - false of any wrong path
 
 
 class OutputFile(GivenPath):
@@ -148,6 +157,18 @@ def parse_namespace(text: str) -> str:
     if len(text) > _MAX_LABEL or not _DNS_LABEL.match(text):
         form = f"at most {_MAX_LABEL} lower-case letters, digits and '-'"
         raise _build_name_error(text, "a namespace", form)
+    return text
+
+
+def parse_pattern(text: str) -> str:
+    """Return a pattern of names, with shell wildcards, unchanged.
+
+    Raises:
+        click.BadParameter: it would match nothing, or not what it seems to.
+    """
+    fault = find_glob_fault(text) if text else "is empty"
+    if fault is not None:
+        raise click.BadParameter(f"pattern '{show(text)}' {fault}")
     return text
 
 

@@ -1,9 +1,10 @@
 """Options: how a command declares them, and those that several commands share.
 
-A parameter of a command declares its option where a default would be, and so does each field of a
-NamedTuple that is such a parameter: `depth: int | None = number(1, 9, "Levels to print.")` is
-`--depth`. A `bool` is a flag, a `tuple` a repeatable option, a `Path` a file to read, and an enum a
-choice of its values.
+`runtime.options` says how: `depth: int | None = number(1, 9, "Levels to print.")` is `--depth`. A
+`Path` is a file to read.
+
+The help of a command has its own options first, then those of its sources and of a server, then its
+examples. They are the epilog of click, so that man pages and the site have them too.
 
 Every `--help` loads this module, so it imports only what names options and their values.
 """
@@ -11,13 +12,11 @@ Every `--help` loads this module, so it imports only what names options and thei
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from enum import Enum
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
-from types import NoneType
-from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -33,6 +32,7 @@ from generator.cli.output import WIDE, print_error
 from generator.kube.access import ClusterAccess
 from generator.observe.label_presets import LABEL_PRESETS
 from generator.rpc.auth.key_files import ClientIdentity
+from runtime import options
 from runtime.watch import watch_output
 from topology.model.errors import TopologyError
 
@@ -40,59 +40,116 @@ FILE: Final = InputFile()
 FOLDER: Final = InputFolder()
 
 
+_HYPHEN: Final = "\u2011"
+"""As wide as `-`, and no place where a line may end."""
+
+
+class _Formatter(click.HelpFormatter):
+    """Breaks lines at blanks only: a name such as `toponaut-agent` or `node-0001` stays whole."""
+
+    def write_text(self, text: str) -> None:
+        """Write a paragraph."""
+        super().write_text(text.replace("-", _HYPHEN))
+
+    def write_dl(
+        self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
+    ) -> None:
+        """Write a list of terms and their meanings."""
+        whole = [(term, meaning.replace("-", _HYPHEN)) for term, meaning in rows]
+        super().write_dl(whole, col_max, col_spacing)
+
+    def getvalue(self) -> str:
+        """Return all that was written."""
+        return super().getvalue().replace(_HYPHEN, "-")
+
+
+class HelpContext(click.Context):
+    """Uses a formatter that breaks lines at blanks only."""
+
+    formatter_class = _Formatter
+
+
+class _DocumentedCommand(click.Command):
+    """A command whose shared options stand in sections of their own."""
+
+    context_class = HelpContext
+    sections: Mapping[str, Collection[str]]
+    """The names of the parameters of each section, in the order of the sections."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sections of options; own ones and those of every command come first."""
+        shared = {name: title for title, names in self.sections.items() for name in names}
+        rows: dict[str, list[tuple[str, str]]] = {"Options": []}
+        rows |= {title: [] for title in self.sections}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None and isinstance(param, click.Option):
+                rows[shared.get(param.name or "", "Options")].append(record)
+        for title, records in rows.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+def _build_epilog(examples: Sequence[str]) -> str | None:
+    """Return the examples as the end of the help; None without any."""
+    if not examples:
+        return None
+    return "\n".join(["\b", "Examples:", *(f"  {example}" for example in examples)])
+
+
 def command(
-    name: str, *, is_watchable: bool = False
+    name: str, *, is_watchable: bool = False, examples: Sequence[str] = ()
 ) -> Callable[[Callable[..., object]], click.Command]:
-    """Return a decorator that makes a command of click, whose options have the declared order.
+    """Return a decorator that makes a command of click: its own options first, then shared ones.
 
     Args:
         name: what users type.
         is_watchable: whether it has --watch: it reads its sources and prints once.
+        examples: whole command lines, which the help ends with.
     """
 
     def decorate(run: Callable[..., object]) -> click.Command:
-        params = [*_list_params(run), *(_list_params(_WatchOptions) if is_watchable else ())]
+        params = [
+            *options.list_params(run),
+            *(options.list_params(_WatchOptions) if is_watchable else ()),
+        ]
+        sections = _find_sections(params)
+        shared = frozenset().union(*sections.values())
+        params.sort(key=lambda param: param.name in shared)
 
         @wraps(run)
         def call(**values: Any) -> object:  # noqa: ANN401 - click's
             def run_once() -> object:
-                return run(**_collect(run, values))
+                return run(**options.collect_values(run, values))
 
             if not values.get("watch"):
                 return run_once()
             _watch(run_once, values["interval"])
             return None
 
-        return click.command(name, params=params)(call)
+        made = click.command(
+            name, _DocumentedCommand, params=params, epilog=_build_epilog(examples)
+        )(call)
+        made.sections = sections
+        return made
 
     return decorate
 
 
-def option(help: str, *flags: str, **settings: Any) -> Any:  # noqa: A002, ANN401 - click's
-    """Declare an option.
-
-    Args:
-        help: its help.
-        flags: empty: `--` and the name of the parameter.
-        settings: of click, as far as they do not follow from the type of the value.
-    """
-
-    def declare(name: str, kind: Any) -> click.Parameter:  # noqa: ANN401 - a type
-        found = {
-            "type": _find_type(kind),
-            "is_flag": kind is bool or None,  # with False, a value is optional
-            "multiple": get_origin(kind) is tuple,
-            "show_default": settings.get("default") is not None or None,
-        }
-        given = [*(flags or (f"--{name.replace('_', '-')}",)), name]
-        return click.Option(given, help=help, **found | settings)
-
-    return declare
+def _find_sections(params: Iterable[click.Parameter]) -> dict[str, frozenset[str]]:
+    """Return the names of the shared options of a command by the title of their section."""
+    own = {param.name or "" for param in params}
+    groups = (("Sources", InputOptions, "reports"), ("Server", ServerOptions, "server"))
+    return {
+        title: frozenset(param.name or "" for param in options.list_params(owner))
+        for title, owner, mark in groups
+        if mark in own
+    }
 
 
-def argument(**settings: Any) -> Any:  # noqa: ANN401 - click's
-    """Declare a positional argument."""
-    return lambda name, kind: click.Argument([name], **{"type": _find_type(kind)} | settings)
+option: Final = partial(options.option, path=FILE)
+argument: Final = partial(options.argument, path=FILE)
 
 
 def duration(help: str, **settings: Any) -> Any:  # noqa: A002, ANN401 - click's
@@ -117,71 +174,12 @@ def since(help: str) -> Any:  # noqa: A002, ANN401 - click's
 
 def kube(help: str) -> Any:  # noqa: A002, ANN401 - click's
     """Declare the options of a cluster, with the help of --kube."""
-    return _Group(help)
+    return options.group(help)
 
 
 def server(purpose: str) -> Any:  # noqa: ANN401 - click's
     """Declare --server and its credentials; `purpose` ends the help of --server."""
-    return _Group(f"HOST:PORT of a `toponaut serve` {purpose}.")
-
-
-class _Group(NamedTuple):
-    help: str
-    """Of its first option."""
-
-
-def _list_params(owner: Any) -> Iterator[click.Parameter]:  # noqa: ANN401 - a function or a class
-    for name, kind, declared in _list_fields(owner):
-        if not _is_group(declared):
-            yield declared(name, kind)
-            continue
-        inner = list(_list_params(kind))
-        if isinstance(declared, _Group) and isinstance(inner[0], click.Option):
-            inner[0].help = declared.help
-        yield from inner
-
-
-def _collect(owner: Any, values: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401
-    """Return the values of the parameters or fields of an owner."""
-    return {
-        name: kind(**_collect(kind, values))
-        if _is_group(declared)
-        else _convert(kind, values[name])
-        for name, kind, declared in _list_fields(owner)
-    }
-
-
-def _list_fields(owner: Any) -> Iterator[tuple[str, Any, Any]]:  # noqa: ANN401
-    """Yield the name, the type and the declaration of each parameter or field."""
-    declared = getattr(owner, "_field_defaults", None) or owner.__kwdefaults__
-    for name, kind in get_type_hints(owner).items():
-        if name != "return":
-            yield name, kind, declared.get(name)
-
-
-def _is_group(declared: object) -> bool:
-    return declared is None or isinstance(declared, _Group)
-
-
-def _convert(kind: Any, value: Any) -> Any:  # noqa: ANN401 - a type, and click's value
-    """Return the value of an option; members of an enum for their texts."""
-    inner = _find_inner(kind)
-    if value is None or not issubclass(inner, Enum):
-        return value
-    return tuple(map(inner, value)) if isinstance(value, tuple) else inner(value)
-
-
-def _find_type(kind: Any) -> Any:  # noqa: ANN401 - a type, and click's
-    inner = _find_inner(kind)
-    if issubclass(inner, Enum):
-        return click.Choice([row.value for row in inner])
-    return FILE if inner is Path else None
-
-
-def _find_inner(kind: Any) -> type:  # noqa: ANN401 - a type
-    """Return the type of one value: `Path` of `tuple[Path, ...]` or `Path | None`."""
-    found: type = next((row for row in get_args(kind) if row is not NoneType), kind)
-    return found
+    return options.group(f"HOST:PORT of a `toponaut serve` {purpose}.")
 
 
 class _WatchOptions(NamedTuple):
@@ -225,8 +223,8 @@ class ClusterOptions(NamedTuple):
         return None
 
 
-class InputOptions(NamedTuple):
-    """The sources of a fabric; `observation.parse_sources` makes sources of them."""
+class CableOptions(NamedTuple):
+    """The files that show cables; `ingest.sources` reads each of them by its name here."""
 
     reports: Path | None = option("Folder of NeighborReports from agents.", type=FOLDER)
     ibnetdiscover: tuple[Path, ...] = option(
@@ -241,6 +239,19 @@ class InputOptions(NamedTuple):
         "Folder of DEVICE.snmpwalk.txt, the output of `snmpbulkwalk -On` for each switch.",
         type=FOLDER,
     )
+
+    def list_paths(self, name: str) -> tuple[Path, ...]:
+        """Return the values of an option; none if it is not given."""
+        value: Path | tuple[Path, ...] | None = getattr(self, name)
+        if isinstance(value, tuple):
+            return value
+        return (value,) if value else ()
+
+
+class InputOptions(NamedTuple):
+    """The sources of a fabric; `observation.parse_sources` makes sources of them."""
+
+    cables: CableOptions
     hypernodes: Path | None = option("Folder of HyperNode objects.", type=FOLDER)
     node_labels: str | None = option(
         "Labels of the nodes that describe the tree: keys separated by commas, coarsest "
@@ -261,6 +272,11 @@ class InputOptions(NamedTuple):
     plane: str | None = option("Network to read.  [default: compute]", metavar="NAME")
     cluster: ClusterOptions = kube("Read the reports and nodes of the cluster.")
     files: tuple[Path, ...] = argument(nargs=-1)
+
+    def without_cables(self) -> InputOptions:
+        """Return the options for a tree that another system made of the same nodes."""
+        cables = CableOptions._make([()] * len(self.cables))
+        return self._replace(cables=cables, files=(), planes=None, plane=None)
 
 
 TIER_NAMES: Final = option("Names of the tiers, lowest first.  [default: leaf,spine,core]")
@@ -335,6 +351,9 @@ RUNNING: Final = option(
 TIMEOUT: Final = duration(
     "Time limit of the search; deadline_s in the request can shorten it.", default="10s"
 )
+
+
+NO_PODS_MESSAGE: Final = "give the source of pods: --pods, --running or --kube"
 
 
 class PodOptions(NamedTuple):

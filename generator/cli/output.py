@@ -12,13 +12,14 @@ import json
 import math
 import os
 import re
+import shutil
 import sys
 import time
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import groupby, islice, takewhile
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -26,6 +27,7 @@ import click
 
 from runtime.progress import Progress
 from topology.model.errors import ParseError, TopologyError, show
+from topology.model.ids import natural_key
 from topology.model.name_ranges import fold_names
 
 if TYPE_CHECKING:
@@ -50,6 +52,17 @@ NAME: Final = "name"
 CSV: Final = "csv"
 """The output format for spreadsheets."""
 SEVERITY_COLORS: Final = {"error": "red", "warning": "yellow", "info": "blue"}
+_SEVERITY_TITLE: Final = "SEVERITY"
+_PIECES: Final = re.compile(r"\s*(?:[^\s,]+,*|,+)")
+"""What a line may end after: a word, or a part of a list or range with its comma."""
+_INDENT: Final = 2
+_GAP: Final = 2
+"""Blanks between two columns."""
+_GBPS: Final = 1_000_000_000
+_MIN_LIKENESS: Final = 0.75
+_MAX_MATCHES: Final = 50
+_MAX_SUGGESTED: Final = 3
+_MIN_BEGINNING: Final = 3
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet runs a cell that starts with one of these as a formula. Names are untrusted."""
 
@@ -63,11 +76,11 @@ class Table:
     total: str = ""
     """A line below the rows in text."""
     empty: str = ""
-    """What text says instead of a table without rows."""
+    """The sentence that text has instead of a table without rows."""
 
 
 Text = str | Table | Iterable[str | Table]
-"""What people read: lines and tables, from top to bottom."""
+"""Text for people: lines and tables, from top to bottom."""
 
 
 def print_document(
@@ -80,10 +93,10 @@ def print_document(
     """Print one document in the chosen format; only what the format needs is called.
 
     Args:
-        document: what JSON and YAML print.
+        document: the document that JSON and YAML print.
         output: the format.
-        text: what text and wide print, and CSV if it is a table.
-        table: what CSV prints instead.
+        text: the text or table that text and wide print; CSV prints it too if it is a table.
+        table: the table that CSV prints instead.
     """
     if output == "json":
         _print_json(document)
@@ -100,7 +113,42 @@ def print_document(
 def render_text(text: Text) -> str:
     """Return the lines and tables, each table with its titles in capitals."""
     parts = (text,) if isinstance(text, str | Table) else text
-    return "\n".join(part if isinstance(part, str) else _render_part(part) for part in parts)
+    return "\n".join(
+        _wrap_lines(part) if isinstance(part, str) else _render_part(part) for part in parts
+    )
+
+
+def _wrap_lines(text: str) -> str:
+    """Return a text in lines that fit a terminal; in a pipe, the text as it is."""
+    if not sys.stdout.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    lines: list[str] = []
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()) + _INDENT)
+        first, *rest = wrap_pieces(line, width, indent)
+        lines += [first, *rest]
+    return "\n".join(lines)
+
+
+def wrap_pieces(text: str, width: int, indent: str = "") -> list[str]:
+    """Return a line in lines of at most `width` characters; colors do not count.
+
+    A line ends at a blank or after a comma, never before a bracket or inside a name; a longer name
+    has a line of its own, as it is.
+
+    Args:
+        text: text without line breaks.
+        width: the most columns of a line.
+        indent: the blanks before each line but the first.
+    """
+    lines = [""]
+    for piece in _PIECES.findall(text):
+        if lines[-1].strip() and len(click.unstyle(lines[-1] + piece)) > width:
+            lines.append(indent + piece.lstrip())
+        else:
+            lines[-1] += piece
+    return lines
 
 
 def _render_part(table: Table) -> str:
@@ -111,7 +159,7 @@ def _render_part(table: Table) -> str:
 
 
 def _print_json(document: object) -> None:
-    """Print JSON in blocks: the text of a large document is a multiple of the document."""
+    """Print JSON in blocks: the text of a large document would take several times its memory."""
     pieces = json.JSONEncoder(indent=2, ensure_ascii=True).iterencode(document)
     while block := "".join(islice(pieces, _PIECES_PER_BLOCK)):
         click.echo(block, nl=False)
@@ -127,12 +175,17 @@ def _print_yaml(document: object) -> None:
 
 
 def print_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows for a spreadsheet; a cell that would be a formula begins with an apostrophe."""
+    """Print rows for a spreadsheet, as `render_csv` does."""
+    click.echo(render_csv(header, rows), nl=False)
+
+
+def render_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return rows for a spreadsheet; a cell that would be a formula begins with an apostrophe."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for row in (header, *rows):
         writer.writerow([_build_csv_cell(cell) for cell in row])
-    click.echo(text.getvalue(), nl=False)
+    return text.getvalue()
 
 
 def _build_csv_cell(cell: object) -> object:
@@ -189,26 +242,91 @@ def render_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _render_rich_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
     console = Console()
+    widths = _choose_widths([header, *rows], console.width)
+    console.width = max(console.width, sum(widths) + _GAP * len(widths))
     grid = Table(box=None, pad_edge=False, header_style="bold")
-    for title in header:
-        grid.add_column(title, overflow="fold")
+    for title, width in zip(header, widths, strict=True):
+        grid.add_column(title, width=width, no_wrap=True)
     for row in rows:
-        grid.add_row(*map(escape, row))
+        lines = ("\n".join(wrap_pieces(*cell)) for cell in zip(row, widths, strict=True))
+        styles = (
+            SEVERITY_COLORS.get(cell, "") if title == _SEVERITY_TITLE else ""
+            for cell, title in zip(row, header, strict=True)
+        )
+        grid.add_row(*map(Text, lines, styles))
     with console.capture() as capture:
         console.print(grid)
-    return capture.get().rstrip("\n")
+    return "\n".join(line.rstrip() for line in capture.get().rstrip("\n").split("\n"))
+
+
+def _choose_widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Return the widths of columns: the widest ones give way until the table fits a terminal.
+
+    No column is narrower than the longest piece in it: rich would cut names, or break them.
+    """
+    columns = list(zip(*rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    least = [
+        max(len(piece.strip()) for cell in (*column, "-") for piece in _PIECES.findall(cell))
+        for column in columns
+    ]
+    room = width - _GAP * (len(columns) - 1)
+    while sum(widths) > room:
+        spare = [(now, at) for at, now in enumerate(widths) if now > least[at]]
+        if not spare:
+            break
+        widths[max(spare)[1]] -= 1
+    return widths
 
 
 def show_count(num: int, noun: str) -> str:
     """Return a number and its noun: `1 pod`, `3 pods`, `2 leaves`."""
-    return f"{num} {noun if num == 1 else _pluralize(noun)}"
+    return f"{num} {noun if num == 1 else pluralize(noun)}"
 
 
-def _pluralize(noun: str) -> str:
+def suggest_names(name: str, known: Iterable[str]) -> str:
+    """Return `; did you mean …?` with the names that are most like an unknown one, or nothing.
+
+    Cost: O(names), 20 µs each.
+    """
+    from difflib import SequenceMatcher, get_close_matches
+
+    known = list(known)
+    matches = get_close_matches(name, known, n=_MAX_MATCHES, cutoff=_MIN_LIKENESS)
+    ratio = {match: SequenceMatcher(None, match, name).ratio() for match in matches}
+    best = sorted(matches, key=lambda match: (-ratio[match], natural_key(match)))
+    best = best or _list_same_beginning(name, known)
+    shown = " or ".join(map(show, best[:_MAX_SUGGESTED]))
+    return f"; did you mean {shown}?" if shown else ""
+
+
+def _list_same_beginning(name: str, known: Sequence[str]) -> list[str]:
+    """Return the names that begin most like a name: in at least three quarters of its letters.
+
+    `leaf-p99` is not like the longer `leaf-p02-g07-r1` as a whole.
+    """
+    lengths = {
+        other: sum(
+            1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False))
+        )
+        for other in known
+    }
+    most = max(lengths.values(), default=0)
+    if most < _MIN_BEGINNING or most < _MIN_LIKENESS * len(name):
+        return []
+    return sorted((other for other in known if lengths[other] == most), key=natural_key)
+
+
+def show_rate(rate_bps: int | None) -> str:
+    """Return a rate in Gb/s; `-` for an unknown rate."""
+    return f"{rate_bps / _GBPS:g} Gb/s" if rate_bps else "-"
+
+
+def pluralize(noun: str) -> str:
     """Return the plural of a noun or of a tier's name; a name that ends in a digit stays."""
     if noun.endswith("leaf"):
         return f"{noun.removesuffix('f')}ves"
@@ -242,7 +360,7 @@ def list_nodes(names: Sequence[str], output: str, *, max_chars: int = _MAX_RANGE
 
 
 class PlacedPod(NamedTuple):
-    """One pod and its place."""
+    """A pod of a placement: its number in its group, its domain and its node."""
 
     group: str
     number: int
@@ -267,7 +385,7 @@ def open_progress(
     """Yield the progress of work that begins; nothing of it stays on the terminal.
 
     Args:
-        first: what is done first.
+        first: the name of the first step.
         every_s: without a terminal, a line is printed when so many seconds have passed.
         delay_s: on a terminal, a line with a bar is drawn when so many seconds have passed.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -17,6 +17,7 @@ from generator.cli.observation import LoadedObservation, read_observation
 from generator.cli.output import Table, open_progress, print_document, show_count
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
+from generator.kube.cache import Listing
 from generator.kube.resources import REPORTS
 from generator.objects.outputs import OutputState
 from generator.objects.pods import Gang
@@ -27,6 +28,7 @@ from generator.outputs.hypernode.model import HyperNode
 from generator.reconcile.decided_tree import add_unplaced, find_last_tree
 from generator.reconcile.decision import Decision, RoundState, judge
 from generator.reconcile.desired import (
+    NO_VOLCANO,
     compute_coverage,
     find_decided,
     plan_removal,
@@ -34,18 +36,16 @@ from generator.reconcile.desired import (
 )
 from generator.reconcile.folder_outputs import FolderPublisher
 from generator.reconcile.guard import HoldReason, PlanEvidence, PlanVerdict
+from generator.reconcile.hypernode_plan import Action, render_action
 from generator.reconcile.output_outcomes import OutputsOutcome
-from generator.reconcile.outputs import Publisher, PublishRequest, build_request, publish_once
-from generator.reconcile.plan import Action, render_action
-from generator.reconcile.writer import (
-    ApplyResult,
-    DecisionStore,
-    WriteOutcome,
-    carry_out,
-    find_done,
+from generator.reconcile.outputs import (
+    Publisher,
+    PublishRequest,
+    build_request,
+    publish_until_settled,
 )
-from generator.store.base import NO_VOLCANO, StoredHyperNodes, StoredRecord
-from generator.store.fabric_store import FabricStore, open_folder
+from generator.reconcile.writer import ApplyResult, carry_out, find_done
+from generator.store.fabric_store import FabricStore, StoredRecord, open_folder
 from generator.store.folder_lock import FolderLock
 from generator.store.object_folders import read_hypernodes
 from generator.store.object_store import Fence
@@ -93,13 +93,13 @@ def open_publisher(
     namespace: str,
     fence: Fence = lambda: inf,
 ) -> Iterator[Publisher]:
-    """Yield what writes the outputs other than HyperNodes to the folder or the cluster.
+    """Yield the publisher of the outputs other than HyperNodes, for the folder or the cluster.
 
     Args:
         store: the folder.
-        cluster: None: the folder.
-        namespace: of the objects that have one.
-        fence: of the writes to the cluster.
+        cluster: the cluster; None: the folder is written.
+        namespace: the namespace of the objects, except cluster-wide ones.
+        fence: says before each write to the cluster whether it may be sent.
 
     Raises:
         ConfigError: there are no credentials for the cluster.
@@ -118,7 +118,7 @@ def open_publisher(
 def hold_folder(store: Path | None) -> Iterator[None]:
     """Hold the right to write a folder.
 
-    In a cluster, `FabricStore.hold_writes` does the same.
+    In a cluster, `ObjectStore.hold_writes` does the same.
 
     Raises:
         ConfigError: a server or another command writes the folder.
@@ -136,16 +136,21 @@ class Plan(NamedTuple):
     """What a command would write, the verdict on it, and the problems met while planning."""
 
     state: RoundState
-    """What `decide` decides on."""
+    """The input of `decide`."""
     verdict: PlanVerdict
     problems: tuple[ParseError, ...]
     outputs: PublishRequest | None = None
-    """What the other outputs should be once the plan is written; None while it is unknown."""
+    """The other outputs as they should be once the plan is written; None while it is unknown."""
 
     @property
     def actions(self) -> tuple[Action, ...]:
         """Ordered actions."""
         return self.state.actions
+
+    @property
+    def changes(self) -> tuple[Action, ...]:
+        """The actions, and the removal of HyperNodes that are no output any more."""
+        return (*self.actions, *self.state.unwanted)
 
     @property
     def is_approved(self) -> bool:
@@ -206,12 +211,12 @@ def read_observed(
         raise click.UsageError("give the HyperNodes to compare with: either --store or --observed")
     if store is None:
         read = read_hypernodes(folder or Path())
-        return ObservedHyperNodes(read.hypernodes, read.problems)
+        return ObservedHyperNodes(read.values, read.all_problems)
     opened = open_folder(store)
     read = opened.read_hypernodes()
     stored = opened.read_record()
-    problems = (*read.problems, *stored.problems)
-    return ObservedHyperNodes(read.hypernodes, problems, opened.read_fabric(), record=stored.record)
+    problems = (*read.all_problems, *stored.problems)
+    return ObservedHyperNodes(read.values, problems, opened.read_fabric(), record=stored.record)
 
 
 def _fetch_observed(cluster: ClusterAccess) -> ObservedHyperNodes:
@@ -229,8 +234,8 @@ def _fetch_observed(cluster: ClusterAccess) -> ObservedHyperNodes:
         except KubeNotFound as error:
             if parse_tree_spec(fabric)[0].has_hypernodes:
                 raise KubeNotFound(NO_VOLCANO) from error
-            read = StoredHyperNodes(is_missing=True)  # a cluster without Volcano
-        problems, stored = [*read.problems], StoredRecord()
+            read = Listing(is_missing=True)  # a cluster without Volcano
+        problems, stored = [*read.all_problems], StoredRecord()
         gangs: tuple[Gang, ...] = ()
         try:
             gangs = store.read_gangs()
@@ -242,7 +247,7 @@ def _fetch_observed(cluster: ClusterAccess) -> ObservedHyperNodes:
             text = f"the last decision is unknown: {error}"
             problems.append(ParseError(text, source="treerecords"))
         problems += stored.problems
-        return ObservedHyperNodes(read.hypernodes, tuple(problems), fabric, gangs, stored.record)
+        return ObservedHyperNodes(read.values, tuple(problems), fabric, gangs, stored.record)
 
 
 def build_plan(sources: Sources, observed: ObservedHyperNodes, *, approved: str = "") -> Plan:
@@ -251,8 +256,8 @@ def build_plan(sources: Sources, observed: ObservedHyperNodes, *, approved: str 
     Saved reports have no age, so every report counts as fresh.
 
     Args:
-        sources: of the tree.
-        observed: what the plan changes, and what it depends on.
+        sources: the inputs of the tree.
+        observed: the HyperNodes that the plan changes or depends on.
         approved: the hash of a plan that an option approves.
 
     Raises:
@@ -279,7 +284,7 @@ def plan_observation(
 
     Args:
         read: the observed tree.
-        observed: what the plan changes.
+        observed: the HyperNodes that the plan changes.
         approved: the hash of a plan that an option approves.
         claims: actions that come before those of the plan.
         holds: reasons to hold the plan whatever it changes.
@@ -293,7 +298,7 @@ def plan_observation(
     coverage = compute_coverage(read.inputs.inventory, read.inputs.reports, read.observation.tree)
     state = _begin(observed, approved)._replace(
         planned=planned,
-        observed=existing,
+        observed=observed.hypernodes,
         existing=find_last_tree(observed.record, existing),
         evidence=PlanEvidence(coverage, observed.gangs, read.observation.doubts, holds),
         is_decision_only=not tree_spec.has_hypernodes,
@@ -301,11 +306,11 @@ def plan_observation(
     problems = (*read.problems, *observed.problems, *state.policy.problems, *planned.problems)
     plan = Plan(state, judge(state), problems)
     desired = planned.desired if plan.is_decided else None
-    return plan._replace(outputs=_build_request(read, desired, tree_spec, observed))
+    return plan._replace(outputs=_build_publish_request(read, desired, tree_spec, observed))
 
 
 def _begin(observed: ObservedHyperNodes, approved: str) -> RoundState:
-    """Return what a command decides on before anything is planned.
+    """Return the input of a command's decision, without a plan yet.
 
     Raises:
         ConfigError: the option's text is not the hash of a plan.
@@ -316,18 +321,19 @@ def _begin(observed: ObservedHyperNodes, approved: str) -> RoundState:
     return RoundState(None, utc_now(), record=observed.record, policy=policy, approved=approved)
 
 
-def _build_request(
+def _build_publish_request(
     read: LoadedObservation,
     desired: TopologyTree | None,
     tree_spec: TreeSpec,
     observed: ObservedHyperNodes,
 ) -> PublishRequest | None:
-    """Return what the other outputs should be: as decided now, or as decided before."""
+    """Return the other outputs as they should be, by the tree decided now or before."""
     inventory = read.inputs.inventory
     nodes = [node.name for node in inventory.nodes] if inventory else ()
     tree = desired or (None if observed.record is None else observed.record.tree)
     if tree is not None:
         unplaced = read.observation.tree.unplaced
+        # A tree without domains decides nothing: the outputs stay.
         tree = add_unplaced(tree, nodes=nodes, unplaced=unplaced) if tree.domains else None
     return build_request(tree, tree_spec, fabric=observed.fabric, gangs=observed.gangs)
 
@@ -360,44 +366,22 @@ def print_verdict(plan: Plan) -> None:
 def publish(publisher: Publisher, request: PublishRequest) -> OutputsOutcome:
     """Compare or write the other outputs, and print a line for each on stderr."""
     with open_progress("comparing outputs") as progress:
-        outcome = publish_once(
+        outcome = publish_until_settled(
             publisher, request, clock=time.monotonic, pause=time.sleep, progress=progress
         )
     for row in outcome.rows:
         counts = [f"{row.objects} written", f"{row.pending} to write"]
-        counts += [f"{row.deferred} deferred"] if row.deferred else []
-        counts += [f"{row.refused} refused"] if row.refused else []
+        if row.deferred:
+            counts.append(f"{row.deferred} deferred")
+        if row.refused:
+            counts.append(f"{row.refused} refused")
         message = f": {row.message}" if row.message else ""
         click.echo(f"output {row.type} {row.state}: {', '.join(counts)}{message}", err=True)
     return outcome
 
 
-def write_outputs(
-    request: PublishRequest | None,
-    store: Path | None,
-    cluster: ClusterAccess | None,
-    *,
-    namespace: str,
-    fence: Fence,
-) -> bool:
-    """Write the other outputs, if it is known which are wanted; return whether all are good."""
-    if request is None:
-        return True
-    with open_publisher(store, cluster, namespace=namespace, fence=fence) as publisher:
-        outcome = publish(publisher, request._replace(is_writing=True))
-    return all(row.state in _GOOD_STATES for row in outcome.rows)
-
-
-def hold_writes(
-    decision: Decision, request: PublishRequest | None, store: FabricStore, namespace: str
-) -> AbstractContextManager[Fence]:
-    """Return a context in which no server writes; without effect if nothing may be written."""
-    is_writing = decision.is_writing or not (request is None or request.is_empty)
-    return store.hold_writes(namespace) if is_writing else nullcontext(lambda: inf)
-
-
 def build_plan_table(actions: Sequence[Action]) -> Table:
-    """Return a row per action, and their number."""
+    """Return the table of a plan: a row per action, and a last line with the number of actions."""
     rows = [
         (action.op.value, action.name, str(action.tier), show(action.reason, 200))
         for action in actions
@@ -407,37 +391,74 @@ def build_plan_table(actions: Sequence[Action]) -> Table:
 
 
 def drop_approval(decision: Decision, store: FabricStore, namespace: str) -> None:
-    """Remove the approval of another plan than this one, unless a server decides about it.
+    """Remove an approval that is not for this plan, unless a server decides about it.
 
     A record of a clock that was ahead is corrected too, although the plan is not written.
     """
     if not (decision.void_approval or decision.record):
         return
-    with suppress(ConfigError, KubeError, StoreError), store.hold_writes(namespace):
+    with suppress(ConfigError, KubeError, StoreError), store.objects.hold_writes(namespace):
         removal = carry_out(decision, store).removal
         if removal.is_removed:
             text = f"the approval of plan {removal.approval} is removed: it is not held"
             click.echo(text, err=True)
 
 
+class WritePlace(NamedTuple):
+    """The folder or the cluster to which a command writes its plan."""
+
+    opened: FabricStore
+    folder: Path | None
+    cluster: ClusterAccess | None
+    """None: the folder."""
+    namespace: str
+    """The namespace of the lease, and of the objects that are not cluster-wide."""
+
+
 def write_plan(
     decision: Decision,
-    store: FabricStore,
+    request: PublishRequest | None,
+    place: WritePlace,
     output: str,
     *,
     observed: ObservedHyperNodes,
-    target: DecisionStore | None = None,
-) -> WriteOutcome:
-    """Apply a decision and print the finished actions. Call it inside `hold_writes`.
+    left: str = "",
+) -> bool:
+    """Write what was decided, then the other outputs; return whether all succeeded.
+
+    Prints the finished actions, and a line on stderr for a failure and for each other output.
 
     Args:
-        decision: what to do.
-        store: the store that the decision was made from.
+        decision: the plan, and whether it may be written.
+        request: the other outputs as they should be; None: they stay as they are.
+        place: the folder or cluster that the decision is about and is written to.
         output: the format of the finished actions.
         observed: the HyperNodes and the record that the decision was made from; if they have
             changed since, nothing is written.
-        target: where to write; None writes to `store`.
+        left: words for the work that a failure leaves undone; empty: the pending actions.
     """
+    is_writing = decision.is_writing or not (request is None or request.is_empty)
+    objects = place.opened.objects
+    held = objects.hold_writes(place.namespace) if is_writing else nullcontext(lambda: inf)
+    with held as fence:
+        result = _write_hypernodes(decision, place.opened, output, observed)
+        if result.error is not None:
+            pending = f"{show_count(len(result.pending), 'action')} not done"
+            click.echo(f"error: {result.error}; {left or pending}", err=True)
+            return False
+        if request is None:
+            return True
+        with open_publisher(
+            place.folder, place.cluster, namespace=place.namespace, fence=fence
+        ) as publisher:
+            outcome = publish(publisher, request._replace(is_writing=True))
+    return all(row.state in _GOOD_STATES for row in outcome.rows)
+
+
+def _write_hypernodes(
+    decision: Decision, store: FabricStore, output: str, observed: ObservedHyperNodes
+) -> ApplyResult:
+    """Carry out a decision, and print the finished actions."""
     num_done, total = 0, len(decision.plan)
 
     def describe() -> str:
@@ -453,14 +474,16 @@ def write_plan(
         try:
             _check_unchanged(decision, observed, store)
         except (KubeError, StoreError) as error:
-            outcome = WriteOutcome(applied=ApplyResult((), decision.plan, error))
+            result = ApplyResult((), decision.plan, error)
         else:
             decision = decision._replace(void_approval="")
-            outcome = carry_out(decision, target or store, on_done=count_action)
-    done = find_done(decision, outcome.applied)
+            result = carry_out(decision, store, on_done=count_action).applied
+    done = find_done(decision, result)
+    if decision.actions != decision.plan:
+        done = (*done, *result.done)
     document = [render_action(action) for action in done]
     print_document(document, output, text=lambda: build_plan_table(done))
-    return outcome
+    return result
 
 
 def _check_unchanged(decision: Decision, observed: ObservedHyperNodes, store: FabricStore) -> None:
@@ -475,5 +498,5 @@ def _check_unchanged(decision: Decision, observed: ObservedHyperNodes, store: Fa
         if store.read_record().record != observed.record:
             raise StoreError("another program has decided meanwhile; run the command again")
     # If no HyperNode is written, there may be none to read: Volcano is not installed.
-    if decision.actions and store.read_hypernodes().hypernodes != observed.hypernodes:
+    if decision.actions and store.read_hypernodes().values != observed.hypernodes:
         raise StoreError("HyperNodes have changed meanwhile; run the command again")

@@ -15,11 +15,9 @@ from typing import Any, Final, NamedTuple
 import click
 
 from generator.cli.exit_codes import ExitCode
-from generator.cli.input_files import MAX_REQUEST_BYTES, read_input, split_documents
 from generator.cli.output import MAX_PROBLEMS_SHOWN
-from generator.manifests.fields import Note
+from generator.manifests.fields import IgnoredField, Note, Relevance
 from generator.manifests.gang_pods import walk_leaves
-from generator.manifests.ignored_fields import IgnoredField, Relevance, render_warning
 from generator.manifests.kinds.unlisted_resources import parse_share_name, warn_of_unknown_memory
 from generator.manifests.manifest_request import KIND, Translation, translate, translate_job
 from generator.manifests.resource_units import (
@@ -29,17 +27,19 @@ from generator.manifests.resource_units import (
 )
 from generator.manifests.slurm.batch_job import parse_batch_job
 from generator.manifests.slurm.command_line import is_script, split_words
-from generator.manifests.slurm.node_capacity import build_node_capacity
+from generator.manifests.slurm.loads import build_node_capacity
 from generator.objects.inventory import Inventory
-from generator.objects.yaml_document import describe_documents
+from generator.objects.yaml_document import describe_documents, list_documents
+from generator.placement.answer import Placement
 from generator.placement.cluster.nodes import RunningGang, RunningPods
 from generator.placement.quantities import count_request
 from generator.placement.request import PlacementRequest, parse_request
 from generator.store.file_kinds import FileKind, expect_kind
-from generator.store.local_files import read_whole_file
+from generator.store.local_files import read_input, read_whole_file
 from topology.model.errors import ConfigError, PlacementRequestError, list_some, show
 from topology.model.tree import API_VERSION
 
+MAX_REQUEST_BYTES: Final = 4 << 20
 _MAX_NAMES_SHOWN: Final = 12
 _SBATCH_OPTION: Final = "--sbatch"
 _NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
@@ -86,43 +86,46 @@ class LoadedRequest(NamedTuple):
             where = "" if self.translation is None else "in the request that --translate prints: "
             raise ConfigError(f"{self.source}: {where}{error}") from error
 
-    @property
-    def is_job(self) -> bool:
-        """Whether it is a job of sbatch, whose request depends on the nodes."""
-        return self.translation is not None and self.translation.job is not None
+    def with_given_names(self, placement: Placement) -> Placement:
+        """Return the answer with the names that the user gave to what an alternative leaves out."""
+        names = self.translation.names if self.translation else {}
+        changes = {f"without {field}": f"without {name}" for field, name in names.items()}
+        alternatives = tuple(
+            replace(row, change=changes.get(row.change, row.change))
+            for row in placement.alternatives
+        )
+        return replace(placement, alternatives=alternatives)
 
-    def fit_to_nodes(
-        self, inventory: Inventory | None, nodes: Sequence[str]
-    ) -> tuple[LoadedRequest, tuple[Note, ...]]:
-        """Return the request in the units that the nodes list, and notes on what was converted.
-
-        The notes on a job of sbatch are in its translation.
+    def fit_to_nodes(self, inventory: Inventory | None, nodes: Sequence[str]) -> LoadedRequest:
+        """Return the request in the units that the nodes list.
 
         Args:
             inventory: the listed nodes.
-            nodes: those of the tree.
+            nodes: the nodes of the tree.
 
         Raises:
             ConfigError: a job names a node that does not exist.
         """
         if self.translation is None:
-            return self, ()
+            return self
+        listed = [node.spec for node in inventory.nodes] if inventory else []
         if self.translation.job is None:
-            room, translation = find_max_resources(inventory), self.translation
+            room = find_max_resources(inventory)
             spec, notes = fit_units(self.document["spec"], room)
-            translation = replace(translation, running=fit_running(translation.running, room))
-            fitted = self._replace(translation=translation)
-            listed = [node.spec for node in inventory.nodes] if inventory else []
+            running = fit_running(self.translation.running, room)
             warnings = warn_of_unknown_memory(_list_resources(spec), listed)
-            return _refit(fitted, spec, (*notes, *warnings))
-        capacity = build_node_capacity(
-            (node.spec for node in inventory.nodes) if inventory else (), nodes
-        )
+            translation = replace(self.translation, running=running)
+            return self._replace(translation=translation).with_spec(spec, (*notes, *warnings))
         try:
-            translation = translate_job(self.translation.job, capacity)
+            translation = translate_job(self.translation.job, build_node_capacity(listed, nodes))
         except PlacementRequestError as error:
             raise ConfigError(f"{self.source}: {error}") from error
-        return self._replace(document=translation.document, translation=translation), ()
+        return self._replace(document=translation.document, translation=translation)
+
+    def with_spec(self, spec: dict[str, Any], notes: Sequence[Note]) -> LoadedRequest:
+        """Return the request with another spec, and with notes on what was converted."""
+        translation = None if self.translation is None else self.translation.with_notes(notes)
+        return self._replace(document=self.document | {"spec": spec}, translation=translation)
 
     def build_running(self, request: PlacementRequest) -> tuple[RunningGang | None, RunningGang]:
         """Return the pods of the gang that the file says run, and all other pods of the file.
@@ -142,36 +145,24 @@ class LoadedRequest(NamedTuple):
         others = RunningGang(f"other pods of {self.source}", tuple(rows[False]), preemptible=False)
         return own if own.pods else None, others
 
-    def fit_to_server(self) -> tuple[LoadedRequest, tuple[Note, ...]]:
-        """Return the request without ports of the host, which a server does not count, and notes.
+    def fit_to_server(self) -> LoadedRequest:
+        """Return the request without ports of the host, which a server does not count.
 
         Raises:
             ConfigError: pods take shares of GPUs, which a server does not count either.
         """
         if self.translation is None:
-            return self, ()
+            return self
         shares = sorted(filter(parse_share_name, _list_resources(self.document["spec"])))
         if shares:
             problem = "a server does not count shares of GPUs; give --tree or a source instead"
             raise ConfigError(f"{self.source}: {', '.join(shares)}: {problem}")
-        return _refit(self, *leave_out_ports(self.document["spec"]))
+        return self.with_spec(*leave_out_ports(self.document["spec"]))
 
 
 def _list_resources(spec: Mapping[str, Any]) -> set[str]:
     """Return the resources that pods request."""
     return {name for row in walk_leaves(spec["groups"]) for name in row.get("request", ())}
-
-
-def _refit(
-    loaded: LoadedRequest, spec: dict[str, Any], notes: tuple[Note, ...]
-) -> tuple[LoadedRequest, tuple[Note, ...]]:
-    """Return the request with another spec, and the notes on it."""
-    translation = loaded.translation
-    if translation is not None:
-        warnings = [render_warning(note) for note in notes if note.is_warning]
-        translation = replace(translation, ignored=(*warnings, *translation.ignored))
-    document = loaded.document | {"spec": spec}
-    return loaded._replace(document=document, translation=translation), notes
 
 
 def load_request(
@@ -186,7 +177,7 @@ def load_request(
         file: the file name; `-` is stdin.
         sbatch: options of sbatch instead of a file.
         levels: tiers by the names that other systems give them.
-        variables: of the environment, which may set options of sbatch.
+        variables: the environment variables, which may set options of sbatch.
 
     Raises:
         ConfigError: there is not exactly one request; the message names the file, the document and
@@ -203,7 +194,7 @@ def load_request(
 
 
 def _load_file(source: str, raw: bytes, levels: Mapping[str, str]) -> LoadedRequest:
-    documents = split_documents(raw, source)
+    documents = list_documents(raw, source=source)
     is_own = any(_is_own_kind(document.value) for document in documents)
     if not documents or (is_own and len(documents) > 1):
         raise ConfigError(f"{source}: expected one document, {describe_documents(documents)}")
@@ -276,11 +267,16 @@ def find_max_resources(inventory: Inventory | None) -> dict[str, int]:
     return capacity
 
 
-def print_translation(translation: Translation) -> None:
+def print_translation(loaded: LoadedRequest) -> None:
     """Print on stderr how the manifest of another system was understood, and its ignored fields."""
+    translation = loaded.translation
+    if translation is None:
+        _print_ignored(find_unused_fields(loaded.document))
+        return
     click.echo(f"read as a request of {translation.system}", err=True)
-    print_notes(translation.notes)
-    print_ignored(translation.ignored)
+    for note in translation.notes:
+        click.echo(f"note: {show(str(note), 600)}", err=True)
+    _print_ignored(translation.ignored)
 
 
 def find_unused_fields(document: Mapping[str, Any]) -> tuple[IgnoredField, ...]:
@@ -292,7 +288,7 @@ def find_unused_fields(document: Mapping[str, Any]) -> tuple[IgnoredField, ...]:
     return ()
 
 
-def print_ignored(ignored: Sequence[IgnoredField]) -> None:
+def _print_ignored(ignored: Sequence[IgnoredField]) -> None:
     """Print on stderr which fields had no effect."""
     risky = [row for row in ignored if row.relevance is Relevance.POSSIBLE]
     for row in risky[:MAX_PROBLEMS_SHOWN]:
@@ -308,9 +304,3 @@ def print_ignored(ignored: Sequence[IgnoredField]) -> None:
         why = f": {reason}" if reason else ""
         names = list_some(rows, _MAX_NAMES_SHOWN)
         click.echo(f"ignored, {Relevance.NONE.value}: {names}{why}", err=True)
-
-
-def print_notes(notes: Sequence[Note]) -> None:
-    """Print on stderr which fields were read as something other than their plain meaning."""
-    for note in notes:
-        click.echo(f"note: {show(str(note), 600)}", err=True)

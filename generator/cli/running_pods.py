@@ -1,12 +1,12 @@
 """Pods that run: those of a file or a cluster, and lists of gangs.
 
-`where`, `describe`, `place` and `compare` read them.
+`where`, `describe`, `findings`, `place` and `compare` read them.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -20,18 +20,20 @@ from pydantic import (
     field_validator,
 )
 
-from generator.cli.input_files import read_input
 from generator.cli.options import PodOptions
 from generator.kube.access import ClusterAccess
+from generator.objects.pods import has_ended, list_gang_nodes, parse_gang_pod
 from generator.objects.yaml_document import parse_document, parse_documents
 from generator.placement.cluster.nodes import RunningGang, RunningPods
 from generator.placement.wire import PodRequest, Tier
 from generator.store.file_kinds import FileKind, expect_kind
+from generator.store.local_files import read_input
 from topology.model.errors import ConfigError, ParseError
 from topology.model.validation import describe_validation
 from topology.model.wire_model import DEFERRED
 
 _MAX_BYTES: Final = 64 << 20
+NodesByGang = Mapping[str, Collection[str]]
 
 
 class LoadedPods(NamedTuple):
@@ -42,8 +44,15 @@ class LoadedPods(NamedTuple):
     documents: tuple[Mapping[str, Any], ...] = ()
     """Objects; one may be a map from pods to nodes."""
     gangs: tuple[RunningGang, ...] | None = None
-    """What a list of gangs has instead of objects."""
+    """The key that a list of gangs has instead of objects."""
     problems: tuple[ParseError, ...] = ()
+
+    def list_gang_nodes(self) -> NodesByGang:
+        """Return the nodes of each gang that has not ended."""
+        if self.gangs is not None:
+            return {row.gang: {pod.node for pod in row.pods} for row in self.gangs}
+        present = [document for document in self.documents if not has_ended(document)]
+        return list_gang_nodes(filter(None, map(parse_gang_pod, present)))
 
 
 def read_pods(given: PodOptions, cluster: ClusterAccess | None) -> LoadedPods | None:

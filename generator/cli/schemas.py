@@ -1,8 +1,8 @@
 """The JSON schemas of documents that Toponaut reads, writes and prints, and their fields.
 
-What people write is a model of pydantic, and the report, which machines write, one of msgspec. The
-descriptions of fields are the docstrings below them in a model: msgspec does not read them, and
-pydantic would when a model is imported, which would cost every command 30 ms.
+Documents that people write are pydantic models; the report, which machines write, is a msgspec
+model. The descriptions of fields are the docstrings below them in a model: msgspec does not read
+docstrings, and pydantic would read them at import, which would cost every command 30 ms.
 """
 
 from __future__ import annotations
@@ -65,9 +65,11 @@ def _walk(value: object) -> Iterator[dict[str, Any]]:
     """Yield every object in a schema."""
     if isinstance(value, dict):
         yield value
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for row in inner:
-        yield from _walk(row)
+        for field in value.values():
+            yield from _walk(field)
+    elif isinstance(value, list):
+        for row in value:
+            yield from _walk(row)
 
 
 def render_schema(name: str) -> str:
@@ -89,7 +91,7 @@ def add_field_docs(schema: dict[str, Any], model: Model) -> dict[str, Any]:
 
 
 def resolve_field(document: Mapping[str, Any], field: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema behind references, optional values and lists; an object before a text."""
+    """Return the schema behind references, optional values and lists; an object before text."""
     forms = [*_resolve_forms(document, field)]
     return next((form for form in forms if "properties" in form), forms[0])
 

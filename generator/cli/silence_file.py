@@ -21,8 +21,9 @@ def read_silences(file: Path | None) -> tuple[Silence, ...]:
     Raises:
         ConfigError: the file cannot be read, or an entry is wrong.
     """
-    from generator.cli.input_files import read_input, split_documents
+    from generator.objects.yaml_document import list_documents
     from generator.store.file_kinds import FileKind, expect_kind
+    from generator.store.local_files import read_input
     from topology.cabling.plan_diff import DifferenceKind
 
     if file is None:
@@ -31,7 +32,7 @@ def read_silences(file: Path | None) -> tuple[Silence, ...]:
     kinds = frozenset(kind.value for kind in (*FindingKind, *DifferenceKind))
     silences: list[Silence] = []
     with expect_kind(file, FileKind.SILENCES):
-        for document in split_documents(raw, source):
+        for document in list_documents(raw, source=source):
             try:
                 silences += parse_silences(document.value, kinds=kinds)
             except ConfigError as error:

@@ -33,14 +33,14 @@ from topology.model.facts import Finding
 from topology.model.tree import parse_tree, render_tree
 
 MAX_BYTES: Final = 700 << 10
-"""Of a backup: an object holds 1 MiB, and the API server gets it as base64."""
+"""Size of a backup: an object holds 1 MiB, and the API server gets it as base64."""
 MAX_GENERATIONS: Final = 120
 GONE_ROOM: Final = 20_000
-"""Of findings that ended."""
+"""Room for findings that ended."""
 _MAX_RAW: Final = 64 << 20
-"""Of a backup when it is unpacked."""
+"""Size of an unpacked backup."""
 _FINDINGS_ROOM: Final = _MAX_RAW // 2 // ROOM_BYTES
-"""Of all findings: generations take the other half."""
+"""Room for all findings: generations take the other half."""
 _FORMAT: Final = 1
 _SPANS: Final = ((HOUR_S, MINUTE_S), (DAY_S, HOUR_S), (31 * DAY_S, DAY_S))
 _FILTERS: Final = ({"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 16 << 20},)
@@ -53,7 +53,7 @@ class Backup(NamedTuple):
     generations: tuple[Generation, ...] = ()
     """Newest first."""
     lives: tuple[FindingLife, ...] = ()
-    """Those that exist, then those that ended, the last one first."""
+    """Findings that exist, then findings that ended, the last one first."""
 
     @property
     def begin_s(self) -> int | None:
@@ -65,7 +65,7 @@ EMPTY: Final = Backup()
 
 
 def read_backup(file: Path, now_s: int) -> Backup:
-    """Return what a backup keeps of a history.
+    """Return the generations and findings of a history that fit a backup.
 
     Raises:
         StoreError: the file cannot be read.
@@ -78,7 +78,7 @@ def read_backup(file: Path, now_s: int) -> Backup:
 
 
 def merge_backups(older: Backup, own: Backup) -> Backup:
-    """Return the history of a pod, and of its predecessors until it begins.
+    """Return the history of a pod; before it begins, that of its predecessors.
 
     A finding that the predecessors knew already keeps the time at which it began.
     """
@@ -91,12 +91,12 @@ def merge_backups(older: Backup, own: Backup) -> Backup:
         for life in older.lives
         if life.ended_s is None and life.began_s < begin_s
     }
-    lives = [
-        life._replace(began_s=min(life.began_s, began.get(build_fault_key(life.finding), begin_s)))
-        if life.began_s <= begin_s
-        else life
-        for life in own.lives
-    ]
+    lives = []
+    for life in own.lives:
+        began_s = life.began_s
+        if began_s <= begin_s:
+            began_s = min(began_s, began.get(build_fault_key(life.finding), begin_s))
+        lives.append(life._replace(began_s=began_s))
     gone = [life for life in older.lives if life.ended_s is not None and life.ended_s <= begin_s]
     known = {(build_fault_key(life.finding), life.ended_s) for life in lives}
     lives += [row for row in gone if (build_fault_key(row.finding), row.ended_s) not in known]
@@ -186,17 +186,18 @@ def _choose_lives(lives: Sequence[FindingLife], room: int) -> tuple[FindingLife,
         (life for life in lives if life.ended_s is None),
         key=lambda life: build_fault_key(life.finding),
     )
-    used = list(accumulate(compute_room(_count_bytes(life.finding)) for life in present))
+    room_so_far = list(accumulate(compute_room(_count_bytes(life.finding)) for life in present))
+    present_room = room_so_far[-1] if room_so_far else 0
     gone = [life for life in lives if life.ended_s is not None]
     ended = [
         EndedFinding(life.finding.device, life.ended_s or 0, _count_bytes(life.finding))
         for life in gone
     ]
-    gone_room = min(GONE_ROOM, max(0, room - (used[-1] if used else 0)))
+    gone_room = min(GONE_ROOM, max(0, room - present_room))
     dropped = set(find_surplus_findings(ended, gone_room))
     kept = [life for index, life in enumerate(gone) if index not in dropped]
     kept.sort(key=lambda life: -(life.ended_s or 0))
-    return (*present[: bisect_right(used, room)], *kept)
+    return (*present[: bisect_right(room_so_far, room)], *kept)
 
 
 def _count_bytes(finding: Finding) -> int:

@@ -12,7 +12,15 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from topology.model.errors import ConfigError, show
-from topology.model.facts import Finding, FindingKind, PortName, Severity, render_finding
+from topology.model.facts import (
+    NO_IMPACT,
+    Finding,
+    FindingKind,
+    Impact,
+    PortName,
+    Severity,
+    render_finding,
+)
 
 
 class FindingAge(StrEnum):
@@ -28,9 +36,9 @@ class FindingChanges(NamedTuple):
 
     new: tuple[Finding, ...]
     lasting: tuple[Finding, ...]
-    """As they are now."""
+    """The lasting findings, as they are now."""
     gone: tuple[Finding, ...]
-    """As they were before."""
+    """The findings that went, as they were before."""
 
     def of(self, age: FindingAge) -> tuple[Finding, ...]:
         """Return the findings of one age."""
@@ -39,7 +47,7 @@ class FindingChanges(NamedTuple):
 
 
 def build_fault_key(finding: Finding) -> str:
-    """Return what identifies the fault of a finding: its kind and its ports, not its message."""
+    """Return the key of a finding's fault: the kind and the ports, not the message."""
     own = f"{finding.device}\n{finding.port or ''}"
     ends = sorted({f"{end.device}\n{end.port}" for end in finding.ends})
     return "\n\n".join((finding.kind.value, own, *ends))
@@ -51,7 +59,7 @@ def read_device(fault: str) -> str:
 
 
 def compare_findings(before: Iterable[Finding], after: Iterable[Finding]) -> FindingChanges:
-    """Return which findings came, stayed and went."""
+    """Return the findings that came, stayed and went between two observations."""
     before, after = tuple(before), tuple(after)
     old, new = set(map(build_fault_key, before)), set(map(build_fault_key, after))
     return FindingChanges(
@@ -84,9 +92,27 @@ def decode_finding(text: str) -> Finding:
             ports=tuple(map(_build_port, evidence["ports"])),
             swap=tuple((_build_port(one), _build_port(other)) for one, other in evidence["swap"]),
             since=document["since"],
+            impact=_build_impact(document.get("impact")),
         )
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"not a finding: {show(str(error))}") from error
+
+
+def _build_impact(row: Mapping[str, Any] | None) -> Impact:
+    """Return the impact of a finding; unknown in a record by a version that did not measure it."""
+    if row is None:
+        return NO_IMPACT
+    return Impact(
+        cables=row["cables"],
+        share=row["share"],
+        gone_share=row["goneShare"],
+        places=tuple(map(str, row["places"])),
+        num_nodes=int(row["nodes"]),
+        num_gpus=row["gpus"],
+        gangs=None if row["gangs"] is None else tuple(map(str, row["gangs"])),
+        splits=bool(row["splits"]),
+        hides=bool(row["hides"]),
+    )
 
 
 def _build_port(row: Mapping[str, Any]) -> PortName:

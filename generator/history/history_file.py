@@ -38,7 +38,8 @@ from topology.model.tree import TopologyTree, parse_tree, render_tree
 
 FILE_NAME: Final = "history.sqlite"
 MAX_TREE_BYTES: Final = 256 << 20
-"""Of all compressed trees; the oldest generations make room. A tree of 10,000 hosts takes 40 kB."""
+"""Size of all compressed trees; the oldest generations make room. A tree of 10,000 hosts takes 40
+kB."""
 MAX_GONE_ROOM: Final = 200_000
 """Of findings that ended, so 200 MiB; the oldest make room, of the day and then of the device with
 the most."""
@@ -63,7 +64,7 @@ class Generation(NamedTuple):
 
     number: int
     at_s: int
-    """In seconds since 1970."""
+    """The time, in seconds since 1970."""
     tree: TopologyTree
 
 
@@ -73,7 +74,7 @@ class FindingLife(NamedTuple):
     finding: Finding
     began_s: int
     ended_s: int | None
-    """None: it still exists."""
+    """When the finding ended; None: it still exists."""
 
 
 class HistoryWriter:
@@ -93,7 +94,7 @@ class HistoryWriter:
         Args:
             tree: None: it is that of the last generation.
             findings: all that exist now; None: they are those of the last record.
-            now_s: in seconds since 1970; a time before the last record counts as that time.
+            now_s: seconds since 1970; a time before the last record counts as that time.
 
         Raises:
             StoreError: the file cannot be used; it stays unchanged.
@@ -112,7 +113,7 @@ class HistoryWriter:
 
         Args:
             generations: newest first.
-            lives: of the findings.
+            lives: the findings, with the times at which each began and ended.
 
         Raises:
             StoreError: the file cannot be used.
@@ -231,7 +232,7 @@ class History:
         """Return the findings that exist, and a share of those that ended, with their times.
 
         Args:
-            gone_room: of those that ended, as `compute_room` counts it.
+            gone_room: the room for findings that ended, as `compute_room` counts it.
 
         Raises:
             StoreError: a finding cannot be read.

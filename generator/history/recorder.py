@@ -8,7 +8,7 @@ from datetime import datetime
 
 from generator.history.findings import build_fault_key
 from generator.history.history_file import HistoryWriter
-from generator.history.tree_changes import compare_trees
+from generator.history.tree_changes import compare_names
 from topology.model.errors import StoreError
 from topology.model.facts import Finding
 from topology.model.tree import TopologyTree
@@ -23,7 +23,7 @@ class HistoryRecorder:
         """Begin with what the file has; write nothing yet.
 
         Args:
-            writer: of the file.
+            writer: writes the history file.
             now: the wall clock, with a time zone.
         """
         self._writer = writer
@@ -64,7 +64,7 @@ class HistoryRecorder:
             last_record = self._writer.read_last()
             self._tree, self._has_read = last_record[0] if last_record else None, True
         last = self._tree
-        has_new_tree = last is None or (last is not tree and bool(compare_trees(last, tree)))
+        has_new_tree = last is None or (last is not tree and bool(compare_names(last, tree)))
         faults = frozenset(map(build_fault_key, findings))
         has_new_findings = faults != self._faults
         if has_new_tree or has_new_findings:

@@ -1,12 +1,12 @@
 """Which generations of the tree are kept: the newest of each minute, hour and day. Pure.
 
-A cable that flaps makes a generation in every round. If the oldest ones made room for it, a day of
-it would erase a year. So each span of time has a place for one generation: a minute for a day, an
-hour for 31 days, a day for 400 days. That is at most 2,600 generations.
+A cable that flaps makes a generation in every round. If the oldest generations made room for these,
+a day of flapping would erase a year. So each span of time has a place for one generation: a minute
+for a day, an hour for 31 days, a day for 400 days. That is at most 2,600 generations.
 
 Findings that ended share a room, in which a large finding takes more than a small one. Days share
-it equally, and so do the devices of a day. So one device whose findings end every second makes room
-itself, and with ever new names it makes room on the days on which it does so.
+it equally, and so do the devices of a day. So a device whose findings end every second pushes out
+only its own findings, and a device with ever new names pushes out only findings of the same days.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MINUTE_S: Final = 60
 HOUR_S: Final = 3600
 DAY_S: Final = 86_400
 KEPT_S: Final = 400 * DAY_S
-"""What is older is forgotten, except for the state at the beginning of the history."""
+"""Older history is forgotten, except for the state at the beginning of the history."""
 SPANS: Final = ((DAY_S, MINUTE_S), (31 * DAY_S, HOUR_S), (KEPT_S, DAY_S))
 """Up to this age, one generation for each span of this length."""
 ROOM_BYTES: Final = 1024
@@ -31,7 +31,7 @@ class EndedFinding(NamedTuple):
 
     device: str
     ended_s: int
-    """In seconds since 1970."""
+    """When the finding ended, in seconds since 1970."""
     num_bytes: int
 
 
@@ -44,7 +44,7 @@ def find_surplus_findings(ended: Sequence[EndedFinding], limit: int) -> list[int
     """Return the indexes of the findings that make room for the others.
 
     Args:
-        ended: in any order.
+        ended: the ended findings, in any order.
         limit: room of the findings to keep.
     """
     rows = sorted(range(len(ended)), key=lambda row: ended[row].ended_s, reverse=True)
@@ -62,7 +62,7 @@ def choose_kept(
     are too old: it was the state when the kept history begins.
 
     Args:
-        times_s: of the generations, in seconds since 1970, in any order.
+        times_s: the times of the generations in seconds since 1970, in any order.
         now_s: the present.
         spans: an age, and the length of the spans up to this age, youngest first.
     """

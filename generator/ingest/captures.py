@@ -16,8 +16,7 @@ from topology.model.errors import CutInput, ParseError, show
 from topology.model.facts import Device, DeviceKind, Port
 from topology.model.ids import Id, IdKind
 from topology.model.text import find_hole
-from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
-from topology.sources.lldp.lldpcli_keyvalue import ends_within_neighbor
+from topology.sources.lldp.lldpcli import ends_within_neighbor, parse_chassis, parse_neighbors
 from topology.sources.lldp_mib.walk import parse_snmpwalk_text
 
 MAX_CAPTURE_BYTES: Final = 16 << 20  # a spine with 48 leaves prints 100 kB
@@ -36,7 +35,7 @@ def list_ignored_folders(entries: Iterable[Path], names: re.Pattern[str]) -> Ite
     """Yield one problem per subfolder with files that are input by their name, with their number.
 
     Args:
-        entries: of the input folder.
+        entries: the files and folders inside the input folder.
         names: matches the beginning of the name of an input file.
     """
     for folder in entries:

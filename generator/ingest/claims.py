@@ -68,7 +68,7 @@ class _DeviceClaim(NamedTuple):
     ports: tuple[HostPort, ...] = ()
     """The ports of a host that are up in an InfiniBand subnet."""
     excess: str = ""
-    """What of the report is more than a host has."""
+    """Words for the part of the report that is more than a host has."""
     heard: Sequence[int] = ()
     """The devices that a host names, by `find_heard`."""
 
@@ -98,7 +98,7 @@ class ClaimBuilder:
             nodes: the names of the cluster's nodes, if they are known; no report under such a name
                 is about a switch.
             named: the nodes whose sweeps count.
-            now: with a time zone; sweeps that are dated later are ignored.
+            now: the current time, with a time zone; sweeps with a later date are ignored.
         """
         reports = tuple(reports)
         device_claims = _leave_out_flooders(
@@ -138,7 +138,7 @@ class ClaimBuilder:
 
 
 def _leave_out_flooders(claims: Mapping[str, _DeviceClaim]) -> dict[str, _DeviceClaim]:
-    """Return the claims, of hosts that name too many devices without their neighbors."""
+    """Return the claims; hosts that name too many devices lose their neighbors."""
     heard = {name: known.heard for name, known in claims.items() if known.heard}
     reduced = {name: _drop_neighbors(name, claims[name]) for name in sorted(find_flooders(heard))}
     return {**claims, **reduced}

@@ -8,7 +8,6 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
-from generator.ingest.sweeps import parse_sweep
 from topology.model.errors import CutInput
 from topology.model.facts import ParseResult
 from topology.model.text import find_hole
@@ -67,6 +66,8 @@ def parse_dump(raw: bytes, *, source: str) -> ParseResult:
     """
     form, hole = detect_dump_format(raw), find_hole(raw, source=source)
     if form is None or form is DumpFormat.IBNETDISCOVER:
+        from generator.ingest.sweeps import parse_sweep  # noqa: PLC0415 - with numpy
+
         parsed, cut = parse_sweep(raw, source=source), hole
     else:
         parse, find_cut = _PARSERS[form]

@@ -102,7 +102,7 @@ def _build_refused(form: str, problems: tuple[ParseError, ...]) -> FileInspectio
 
 
 def _count_bad_lines(problems: Iterable[ParseError]) -> int:
-    """Return how many problems are about a line: a missing end has none."""
+    """Return how many problems are about a line; the problem of a missing end is not."""
     return sum(not isinstance(problem, CutInput) for problem in problems)
 
 
@@ -205,7 +205,7 @@ def _inspect_gpus(raw: bytes, source: str) -> FileInspection:
 
 
 def _inspect_cabling_plan(raw: bytes, source: str) -> FileInspection | None:
-    """Return the counts of a cabling plan, None if the file is none.
+    """Return the counts of a cabling plan, None if the file is not a plan.
 
     Of JSON files, only NetBox exports with their own keys are plans.
     """

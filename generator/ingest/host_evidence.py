@@ -41,7 +41,7 @@ HostPorts: TypeAlias = Mapping[str, tuple[HostPort, ...]]
 
 
 class SweepReach(NamedTuple):
-    """The ports of its own node that a sweep contains, of those that the node reports there."""
+    """How many of the ports that a node reports in a subnet are in the node's own sweep."""
 
     subnet: str
     node: str
@@ -53,9 +53,9 @@ class SweepReach(NamedTuple):
 
     @property
     def is_own_board(self) -> bool:
-        """Whether it shows neither other hosts nor all ports of its own: it is no subnet.
+        """Whether the sweep shows neither other hosts nor all ports of its node, so is no subnet.
 
-        So it is with the bridges of a board to its own NVSwitches, whose manager uses the default
+        An example is a board with bridges to its own NVSwitches, whose manager uses the default
         prefix too. A sweep without any port of its node was made elsewhere; hosts contradict it.
         """
         return self.is_alone and 0 < len(self.seen) < self.num_ports
@@ -72,28 +72,27 @@ class SweepReach(NamedTuple):
 def find_reach(
     view: SweepView, subnet: str, node: str, *, hosts: HostPorts, check: HostCheck
 ) -> SweepReach:
-    """Return how far a sweep reaches.
+    """Return which ports of its own node a sweep shows, and whether it shows other hosts.
 
     Args:
         view: the sweep.
-        subnet: that it is of.
-        node: that made it.
+        subnet: the subnet that was swept.
+        node: the node that swept.
         hosts: the ports that hosts report.
         check: the hosts that contradict the sweep.
     """
     ports = [port for port in hosts.get(node, ()) if port.subnet == subnet]
     has_port_guids = bool(len(view.port_guids))
-    seen = frozenset(
-        port
-        for port in ports
-        if (
-            np.isin(np.uint64(port.port_guid), view.port_guids)
-            if has_port_guids and port.port_guid
-            else np.isin(np.uint64(port.guid), view.guids)
-        )
-    )
-    num_others = check.num_hosts - bool(ports)
-    is_alone = num_others > 0 and len({*check.missing} - {node}) == num_others
+
+    def is_seen(port: HostPort) -> bool:
+        if has_port_guids and port.port_guid:
+            return bool(np.isin(np.uint64(port.port_guid), view.port_guids))
+        return bool(np.isin(np.uint64(port.guid), view.guids))
+
+    seen = frozenset(filter(is_seen, ports))
+    num_others = check.num_hosts - (1 if ports else 0)
+    missing_others = {*check.missing} - {node}
+    is_alone = num_others > 0 and len(missing_others) == num_others
     return SweepReach(subnet, node, seen, len(ports), is_alone)
 
 
@@ -103,7 +102,7 @@ class HostCheck(NamedTuple):
     num_hosts: int
     """Hosts that report a port in the subnet."""
     missing: tuple[str, ...] = ()
-    """None of their ports in the subnet is in the sweep."""
+    """The hosts of which no port in the subnet is in the sweep."""
     renamed: tuple[str, ...] = ()
     """One of their HCAs has the name of another host that reports."""
     foreign: tuple[str, ...] = ()
@@ -164,10 +163,12 @@ def check_hosts(view: SweepView, subnet: str, hosts: HostPorts) -> HostCheck:
     columns = (is_swept.tolist(), is_port_swept.tolist(), view.find_names(guids))
     for (host, port), is_seen, is_port_seen, name in zip(rows, *columns, strict=True):
         if port.subnet != subnet:
-            foreign.update([(host, None)] if is_port_seen else ())
+            if is_port_seen:
+                foreign[host] = None
             continue
         expected[host] = None
-        swept.update([host] if is_seen else ())
+        if is_seen:
+            swept.add(host)
         if name and name != host and short_name(name) != short_name(host):
             other_names[host].add(short_name(name))
     reporters = set(map(short_name, hosts)) if other_names else set()

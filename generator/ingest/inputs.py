@@ -24,7 +24,7 @@ class DoubtKind(StrEnum):
     SWEEP_CONTRADICTED = "SweepContradicted"
     """Hosts report something else about themselves."""
     SWEEP_UNCONFIRMED = "SweepUnconfirmed"
-    """It comes from a new sweeper, and no other sweeper confirms it."""
+    """The sweep comes from a new sweeper, and no other sweeper confirms it."""
 
 
 class SweepDoubt(NamedTuple):
@@ -50,7 +50,7 @@ class Inputs:
     """InfiniBand subnets without a complete sweep: their cables are unknown."""
     planes: PlaneChoice = DEFAULT_PLANES
     tier_names: tuple[str, ...] = ()
-    """As the Fabric object says; empty: the default names."""
+    """The names in the Fabric object; empty: the default names."""
     findings: tuple[Finding, ...] = ()
     """About the sweeps themselves: ignored, contradicted or in disagreement."""
     doubts: tuple[SweepDoubt, ...] = ()
@@ -62,7 +62,7 @@ class Inputs:
 
     @property
     def cuts(self) -> tuple[CutInput, ...]:
-        """The inputs whose end is missing: what is absent from them may exist."""
+        """The inputs whose end is missing: a device that they lack may exist."""
         return tuple(problem for problem in self.problems if isinstance(problem, CutInput))
 
     @property

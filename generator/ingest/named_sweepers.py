@@ -29,8 +29,8 @@ class SweepRank(IntEnum):
     COUNTED = 2
     """The predecessor of a new sweeper: its sweep counts until its successor's is confirmed."""
     WITNESS = 3
-    """It was compared with the used sweep last. It is compared until another sweeper has swept, and
-    never used."""
+    """Its sweep was compared with the used sweep last. It is compared until another sweeper has
+    swept, and never used."""
     LISTED = 4
     """A person lists the node in the spec of the Fabric object."""
     UNNAMED = 5
@@ -74,8 +74,8 @@ class NamedSweepers:
         return next(sweeps, None)
 
     def witness_node(self, subnet: str) -> str | None:
-        """Return the node whose sweep was compared with the used one last; None if none was."""
-        nodes = (one.node for one in self.status.witnesses if one.subnet == subnet)
+        """Return the node whose sweep was last compared with the used sweep; None without one."""
+        nodes = (witness.node for witness in self.status.witnesses if witness.subnet == subnet)
         return next((node for node in nodes if not self.listed or node in self.listed), None)
 
 
@@ -96,8 +96,8 @@ def find_awaited_subnets(
 ) -> frozenset[str]:
     """Return the subnets that are unknown without a complete sweep.
 
-    A subnet that only one host reports, and a first sweep that only one node offers, withhold
-    nothing from the other nodes of a cluster, unless a person listed the node.
+    One node must not hold up the others in a cluster. So a subnet that only one host reports, or
+    whose first sweep only one node offers, is not awaited, unless a person listed the node.
 
     Args:
         reports: all reports.
@@ -105,9 +105,11 @@ def find_awaited_subnets(
         swept: subnets of which there is a part of a sweep that counts.
     """
     participants = [report for report in reports if report.status.sweeping is not None]
+    offered = find_subnets(participants)
     if not named.has_agent_tokens:
-        return find_subnets(participants) | frozenset(swept)
+        return offered | frozenset(swept)
     counted = {sweep.subnet for sweep in named.status.sweeps}
     trusted = find_subnets(report for report in participants if report.name in named.listed)
-    joined = find_attested_subnets(participants) | (find_subnets(participants) & counted)
-    return trusted | ((joined | frozenset(swept)) & find_attested_subnets(reports))
+    offered_by_several = find_attested_subnets(participants)
+    expected = offered_by_several | (offered & counted) | frozenset(swept)
+    return trusted | (expected & find_attested_subnets(reports))

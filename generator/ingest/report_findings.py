@@ -27,7 +27,7 @@ class IgnoreReason(StrEnum):
     LONE = "lone"
     """No other host reports a port in its subnet."""
     AHEAD = "ahead"
-    """It is dated ahead of our clock."""
+    """The report is dated ahead of our clock."""
 
 
 class IgnoredSweep(NamedTuple):
@@ -130,7 +130,7 @@ def build_disagreement_finding(
 
     Args:
         nodes: the node whose sweep is used, and the other one.
-        subnet: that both swept.
+        subnet: the subnet that both nodes swept.
         difference: how they differ.
         silent: the node of the two that does not sweep any longer.
     """
@@ -194,7 +194,7 @@ def build_lost_witness_doubt(node: str, subnet: str, witness: str) -> SweepDoubt
 
 
 def describe_reach(reach: SweepReach) -> str:
-    """Return why a sweep does not count that shows only a part of its own node."""
+    """Return why a sweep that shows only a part of its own node does not count."""
     return (
         f"the sweep of {reach.subnet} from {show(reach.node)} contains {len(reach.seen)} of the "
         f"{reach.num_ports} ports that the node has there, and no other host: it does not count, "
@@ -236,7 +236,7 @@ def derive_refused_report_findings(refused: Mapping[str, ParseError]) -> list[Fi
     """Return a finding per node with objects that cannot be used.
 
     Args:
-        refused: by the name of the object, or of its file, which is named after the node.
+        refused: errors by the name of the object or its file, which is the node's name.
     """
     by_node: dict[str, tuple[str, str]] = {}
     for name, problem in refused.items():
@@ -257,7 +257,7 @@ def derive_excess_findings(excesses: Mapping[str, str]) -> list[Finding]:
     """Return a finding per report that holds more than a host has.
 
     Args:
-        excesses: by name of the report: what is too much.
+        excesses: by name of a report, words for what it has too much of.
     """
     return [
         _build_finding(

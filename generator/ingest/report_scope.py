@@ -27,18 +27,20 @@ _NOT_HEARD: Final = frozenset(
 )
 """Kinds of ids that no frame on a cable carries; only a sweep shows the GUIDs at the other end."""
 MAX_PORT_NEIGHBORS: Final = 64
-"""Of one port of a host, as `topology.sources.lldp.neighbor_table` keeps; lldpd keeps 32."""
+"""Neighbors of one port of a host, as `topology.sources.lldp.neighbor_table` keeps; lldpd keeps
+32."""
 MAX_HOST_NEIGHBORS: Final = 256
-"""Of all ports of a host: a host has at most some 40 ports, with one neighbor each unless the port
-is in a crowded segment."""
+"""Neighbors of all ports of a host: a host has at most some 40 ports, with one neighbor each unless
+the port is in a crowded segment."""
 MAX_NEIGHBOR_IDS: Final = 32
-"""Of a neighbor or its port: a frame carries a chassis id, a port id, a name and some addresses."""
+"""Ids of a neighbor or its port: a frame carries a chassis id, a port id, a name and some
+addresses."""
 MAX_HOST_IDS: Final = 2048
-"""Of a host and its ports: a port has a name, a MAC and GUIDs, and each HCA has two GUIDs."""
+"""Ids of a host and its ports: a port has a name, a MAC and GUIDs, and each HCA has two GUIDs."""
 
 MAX_HEARD_DEVICES: Final = 65_536
-"""Of all hosts: 25,000 hosts with 8 ports hear some 12,500 leaves of 16 hosts. Together, reports of
-bounded size could name any number of devices that do not exist."""
+"""Devices that all hosts hear: 25,000 hosts with 8 ports hear some 12,500 leaves of 16 hosts.
+Together, reports of bounded size could name any number of devices that do not exist."""
 _WHOLE: Final = 1 << 32
 _WITHOUT_FRAMES: Final = frozenset({Medium.INFINIBAND, Medium.NVLINK})
 """Media of ports that hear no LLDP frame: only a sweep shows what an InfiniBand port leads to."""
@@ -60,7 +62,7 @@ def is_part_name(name: str) -> bool:
 
 
 def limit_to_scope(name: str, device: Device, *, is_node: bool) -> ScopedReport:
-    """Return what counts of a report. Cost: O(neighbor entries).
+    """Return the part of a report that counts, and problems of the rest. O(neighbor entries).
 
     Args:
         name: the name of the report.
@@ -119,23 +121,24 @@ def _limit_numbers(ports: tuple[Port, ...]) -> tuple[Port, ...]:
 
     Entries are left out where a port has most, so that a crowded port costs the others nothing.
     """
-    kept = tuple(
-        port
-        if all(map(_has_usual_ids, port.neighbors))
-        else port._replace(neighbors=tuple(filter(_has_usual_ids, port.neighbors)))
-        for port in ports
-    )
-    allowed = _share([len(port.neighbors) for port in kept])
+    usual = [_drop_entries(port, filter(_has_usual_ids, port.neighbors)) for port in ports]
+    allowed = _share([len(port.neighbors) for port in usual])
     bounded = tuple(
-        port if len(port.neighbors) <= most else port._replace(neighbors=port.neighbors[:most])
-        for port, most in zip(kept, allowed, strict=True)
+        _drop_entries(port, port.neighbors[:most])
+        for port, most in zip(usual, allowed, strict=True)
     )
     is_same = all(new is old for new, old in zip(bounded, ports, strict=True))
     return ports if is_same else bounded
 
 
+def _drop_entries(port: Port, kept: Iterable[Neighbor]) -> Port:
+    """Return the port with the kept entries only; the same object if these are all."""
+    neighbors = tuple(kept)
+    return port if len(neighbors) == len(port.neighbors) else port._replace(neighbors=neighbors)
+
+
 def _share(sizes: Sequence[int]) -> list[int]:
-    """Return how many neighbors each port keeps; ports with fewer are served first."""
+    """Return the number of neighbors that each port keeps; ports with fewer are served first."""
     left, allowed = MAX_HOST_NEIGHBORS, [0] * len(sizes)
     order = sorted(range(len(sizes)), key=sizes.__getitem__)
     for rank, port in enumerate(order):
@@ -204,7 +207,7 @@ def find_flooders(
     costs each of them little. Cost: O(entries), and O(hosts log hosts) above the limit.
 
     Args:
-        heard: for each host the distinct devices that it names, by `find_heard`.
+        heard: the distinct devices that each host names, as `find_heard` returns them.
         limit: how many devices may be left.
     """
     num_hosts = Counter(device for devices in heard.values() for device in devices)

@@ -7,10 +7,11 @@ is different from an empty fabric.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from generator.ingest.captures import read_captures, read_walks
@@ -22,10 +23,10 @@ from generator.ingest.report_findings import derive_refused_report_findings
 from generator.ingest.subnets import find_uncovered_subnets
 from generator.ingest.sweeps import build_sweep_claims
 from generator.kube.access import ClusterAccess
+from generator.kube.cache import Listing
 from generator.objects.inventory import Inventory
-from generator.objects.plane_config import PlaneChoice, read_planes
+from generator.objects.plane_config import MAX_PLANES_BYTES, PlaneChoice, parse_planes
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, parse_tree_spec
-from generator.store.base import StoredReports
 from generator.store.fabric_store import name_reports_as_listed
 from generator.store.file_kinds import FileKind, expect_kind, explain_kind
 from generator.store.local_files import (
@@ -40,19 +41,40 @@ from topology.model.claims import Claim, Origin, SweptClaims, expand_claims
 from topology.model.errors import ConfigError, ParseError, show
 from topology.planes.policy import COMPUTE, PlanePolicy
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME, FabricStatus, parse_fabric
+from topology.reports.packed_reports import PackedReport
 
-NO_SOURCE_MESSAGE: Final = (
-    "name a source: --reports, --kube, --ibnetdiscover, --lldpcli, --snmpwalk"
-)
+SWEEPS: Final = "ibnetdiscover"
+Claims = Sequence[Claim | SweptClaims]
+
+
+def _read_sweep(file: Path, _: Progress) -> tuple[Claims, Sequence[ParseError]]:
+    source = show(str(file), 1024)
+    raw = read_whole_file(file, MAX_SWEEP_BYTES)
+    if isinstance(raw, ParseError):
+        return [], [raw]
+    parsed = parse_dump(raw, source=source)
+    claims = build_sweep_claims(parsed.devices)
+    problem = "" if claims else explain_kind(file, FileKind.SWEEP)
+    if problem:
+        return [], [ParseError(problem, source=source)]
+    return claims, list(parsed.errors)
+
+
+CAPTURES: Final[Mapping[str, Callable[[Path, Progress], tuple[Claims, Sequence[ParseError]]]]] = {
+    SWEEPS: _read_sweep,
+    "lldpcli": read_captures,
+    "snmpwalk": read_walks,
+}
+"""What people collect with their own scripts: by the option that names it, how one path is read."""
+NO_SOURCE_MESSAGE: Final = f"name a source: --reports, --kube, --{', --'.join(CAPTURES)}"
 
 
 class Sources(NamedTuple):
     """The sources to read, as given by the options."""
 
     reports: Path | None = None
-    ibnetdiscover: tuple[Path, ...] = ()
-    lldpcli: Path | None = None
-    snmpwalk: Path | None = None
+    captures: Mapping[str, tuple[Path, ...]] = MappingProxyType({})
+    """Files or folders, by the names of `CAPTURES`."""
     hypernodes: Path | None = None
     node_labels: tuple[str, ...] = ()
     """Keys of labels that describe a tree, coarsest first."""
@@ -73,8 +95,8 @@ class Sources(NamedTuple):
     @property
     def is_empty(self) -> bool:
         """Whether no source of a fabric was given."""
-        captures = self.ibnetdiscover or self.lldpcli or self.snmpwalk
-        return not (self.reports or captures or self.is_tree or self.cluster)
+        has_captures = any(self.captures.values())
+        return not (self.reports or has_captures or self.is_tree or self.cluster)
 
     @property
     def is_tree(self) -> bool:
@@ -92,8 +114,8 @@ def read_inputs(
     """Read all sources of a fabric and the inventory.
 
     Args:
-        sources: where to read from.
-        now: with a time zone; sweeps that are dated later are ignored. None: the clock.
+        sources: the files and folders to read from.
+        now: the time, with a time zone; later sweeps are ignored. None: the clock's time.
         progress: shows what is read.
 
     Raises:
@@ -107,7 +129,8 @@ def read_inputs(
     inventory, stored, tree_spec, problems, named, fabric = _read_store(sources, now, progress)
     if sources.planes or sources.plane:
         tree_spec = tree_spec.with_planes(PlaneChoice(policies, sources.plane or COMPUTE))
-    problems += inventory.problems if inventory else ()
+    if inventory:
+        problems += inventory.problems
     inputs = Inputs(
         inventory=inventory,
         planes=tree_spec.planes,
@@ -118,14 +141,14 @@ def read_inputs(
     )
     if stored is not None:
         listed = frozenset(node.name for node in inventory.nodes) if inventory else frozenset()
-        report_claims = build_claims(stored.reports, listed, named=named, now=now)
+        report_claims = build_claims(stored.values, listed, named=named, now=now)
         unlisted = _find_unlisted_reports(inputs.inventory, report_claims.reporters)
         inputs = _add_claims(
-            inputs, report_claims.claims, [*stored.problems, *report_claims.problems, *unlisted]
+            inputs, report_claims.claims, [*stored.all_problems, *report_claims.problems, *unlisted]
         )
         inputs = replace(
             inputs,
-            reports=stored.reports,
+            reports=stored.values,
             unknown_subnets=report_claims.unknown_subnets,
             findings=(
                 *derive_refused_report_findings(stored.refused),
@@ -133,16 +156,13 @@ def read_inputs(
             ),
             doubts=report_claims.doubts,
         )
-    for file in track(sources.ibnetdiscover, "reading sweeps", progress):
-        inputs = _add_claims(inputs, *_read_sweep(file))
-    if sources.ibnetdiscover:
+    for name, paths in sources.captures.items():
+        for path in track(paths, f"reading {name}", progress):
+            inputs = _add_claims(inputs, *CAPTURES[name](path, progress))
+    if sources.captures.get(SWEEPS):
         swept = (claim for claim in expand_claims(inputs.claims) if claim.origin is Origin.SWEEP)
         unknown = find_uncovered_subnets(inputs.unknown_subnets, inputs.reports, swept)
         inputs = replace(inputs, unknown_subnets=unknown)
-    if sources.lldpcli:
-        inputs = _add_claims(inputs, *read_captures(sources.lldpcli, progress))
-    if sources.snmpwalk:
-        inputs = _add_claims(inputs, *read_walks(sources.snmpwalk, progress))
     return inputs
 
 
@@ -150,7 +170,7 @@ class _StoreContents(NamedTuple):
     """The contents of a store: the folder of reports, or the cluster."""
 
     inventory: Inventory | None
-    reports: StoredReports | None
+    reports: Listing[PackedReport] | None
     tree_spec: TreeSpec
     problems: tuple[ParseError, ...] = ()
     """Wrong values in the Fabric object."""
@@ -175,7 +195,7 @@ def _read_store(sources: Sources, now: datetime, progress: Progress) -> _StoreCo
 
     progress.show("reading the cluster")
     with open_cluster(sources.cluster, os.environ) as store:
-        inventory = read_inventory(sources.nodes) or store.read_nodes()
+        inventory = read_inventory(sources.nodes) or store.objects.read_nodes()
         if inventory is None or not inventory.nodes:
             raise ConfigError("the cluster has no usable node")
         document = store.read_fabric()
@@ -202,7 +222,7 @@ def read_nodes(sources: Sources) -> Inventory:
         from generator.store.cluster_store import open_cluster  # noqa: PLC0415 - heavy and rarely needed
 
         with open_cluster(sources.cluster, os.environ) as store:
-            inventory = store.read_nodes()
+            inventory = store.objects.read_nodes()
     if inventory is None or not inventory.nodes:
         raise ConfigError("there is no usable node")
     return inventory
@@ -224,23 +244,12 @@ def read_plane_file(file: Path) -> tuple[PlanePolicy, ...]:
     Raises:
         ConfigError: the file cannot be read, or its content is wrong.
     """
-    with expect_kind(file, FileKind.PLANES):
-        return read_planes(file)
-
-
-def _add_claims(
-    inputs: Inputs, claims: Sequence[Claim | SweptClaims], problems: Sequence[ParseError]
-) -> Inputs:
-    return replace(inputs, claims=(*inputs.claims, *claims), problems=(*inputs.problems, *problems))
-
-
-def _read_sweep(file: Path) -> tuple[list[Claim | SweptClaims], list[ParseError]]:
-    raw = read_whole_file(file, MAX_SWEEP_BYTES)
+    raw = read_whole_file(file, MAX_PLANES_BYTES)
     if isinstance(raw, ParseError):
-        return [], [raw]
-    parsed = parse_dump(raw, source=show(str(file), 1024))
-    claims = build_sweep_claims(parsed)
-    problem = "" if claims else explain_kind(file, FileKind.SWEEP)
-    if problem:
-        return [], [ParseError(problem, source=show(str(file), 1024))]
-    return claims, list(parsed.errors)
+        raise ConfigError(str(raw))
+    with expect_kind(file, FileKind.PLANES):
+        return parse_planes(raw, source=show(str(file), 1024))
+
+
+def _add_claims(inputs: Inputs, claims: Claims, problems: Sequence[ParseError]) -> Inputs:
+    return replace(inputs, claims=(*inputs.claims, *claims), problems=(*inputs.problems, *problems))

@@ -28,7 +28,7 @@ def find_uncovered_subnets(
 
     Args:
         subnets: subnets without a reported sweep.
-        reports: they show which ports are in which subnet.
+        reports: the reports that show which ports are in which subnet.
         swept: claims of sweeps that do not name their subnet, such as saved files.
     """
     if not subnets:

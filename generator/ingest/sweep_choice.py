@@ -18,6 +18,7 @@ import numpy as np
 
 from generator.ingest.host_evidence import (
     HostCheck,
+    HostPort,
     HostPorts,
     SweepReach,
     check_hosts,
@@ -60,14 +61,14 @@ _NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class SweepEvidence(NamedTuple):
-    """What the sweeps of one round are judged by."""
+    """The evidence by which the sweeps of one round are judged."""
 
     named: NamedSweepers
     attested: frozenset[str]
     """Subnets that at least two hosts report."""
     hosts: HostPorts
     now: datetime | None
-    """With a time zone; None: no sweep is too new."""
+    """The current time, with a time zone; None: no sweep is too new."""
     nodes: Collection[str] = ()
     """The nodes of the cluster, if they are known."""
 
@@ -118,9 +119,9 @@ class SweepVerdicts:
         """By subnet."""
 
     def find_lost_witness(self, used: ReportedSweep, named: NamedSweepers) -> str | None:
-        """Return the node whose sweep was compared last; None if its word is worth nothing.
+        """Return the node whose sweep was compared last; None if its sweep is not credible.
 
-        So a sweeper that hosts contradict holds nothing as long as it sweeps.
+        So a sweeper that hosts contradict cannot hold plans while it sweeps.
         """
         witness = named.witness_node(used.subnet)
         is_void = witness == used.node or (witness, used.subnet) in self.contradicted
@@ -140,7 +141,7 @@ class SweepVerdicts:
 
 
 def find_time(sweep: ReportedSweep) -> datetime:
-    """Return the time of a sweep; the earliest one if it is unusable."""
+    """Return the time of a sweep; the earliest possible time if the sweep has no usable time."""
     return parse_observed_at(sweep.observed_at) or _NO_TIME
 
 
@@ -189,20 +190,19 @@ def record_disagreement(
         used: the sweep that is used.
         rank: why the other sweep counts; a witness does not sweep any longer.
         comparison: how the two differ.
-        evidence: what hosts report; they are in question as well.
-        verdicts: where it is recorded.
+        evidence: what hosts report; the hosts are in question too.
+        verdicts: the verdicts, to which this disagreement is added.
     """
     nodes, subnet = (used.sweep.node, comparison.node), used.sweep.subnet
     silent = comparison.node if rank is SweepRank.WITNESS else None
     difference = comparison.difference
-    reported = {
-        name
-        for name, ports in evidence.hosts.items()
-        if any(
-            port.subnet == subnet if difference.is_large else port.guid in difference.host_guids
-            for port in ports
-        )
-    }
+
+    def is_in_question(port: HostPort) -> bool:
+        if difference.is_large:
+            return port.subnet == subnet
+        return port.guid in difference.host_guids
+
+    reported = {name for name, ports in evidence.hosts.items() if any(map(is_in_question, ports))}
     hosts = comparison.hosts | reported
     verdicts.doubts.append(
         build_disagreement_doubt(nodes, subnet, difference, hosts=hosts, silent=silent)
@@ -347,7 +347,7 @@ class SweepChooser:
         """
         last = self._used.get(sweep.subnet)
         parsed = self._parser.parse(sweep, last.parsed if last else None)
-        view = last.view if last and last.parsed is parsed else read_view(parsed.claims)
+        view = last.view if last and last.parsed is parsed else read_view(parsed.devices)
         check = check_hosts(view, sweep.subnet, evidence.hosts)
         reach = find_reach(view, sweep.subnet, sweep.node, hosts=evidence.hosts, check=check)
         self._reaches[sweep.subnet, sweep.node] = reach
@@ -409,7 +409,11 @@ class SweepChooser:
     def _compare(
         self, used: ReadSweep, row: NamedSweep, evidence: SweepEvidence, verdicts: SweepVerdicts
     ) -> SweepComparison | None:
-        """Return how another sweep differs; None if it is unusable, or hosts contradict it."""
+        """Return how another sweep differs; None if that sweep is unusable or hosts contradict it.
+
+        A contradicted sweep of an elected or spare node is noted in `verdicts`. Comparisons are
+        cached.
+        """
         sweep, other = used.sweep, row.sweep
         key = (sweep.subnet, sweep.sweep_id, other.sweep_id)
         known = self._compared.get(key)

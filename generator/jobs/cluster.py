@@ -69,7 +69,7 @@ class SlotCluster:
         self.num_free += slots * len(nodes)
 
     def count_fitting(self, slots: int) -> Ints:
-        """Return the number of pods with so many slots that fit on each node."""
+        """Return the number of pods with this many slots that fit on each node."""
         return self.free // slots
 
     def find_height(self, nodes: Ints) -> int:

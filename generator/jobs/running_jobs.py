@@ -6,7 +6,6 @@ of its pods, alone or as NAMESPACE/NAME. Its pods are in order of their ranks.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,7 +17,9 @@ from generator.jobs.cluster import Ints, SlotCluster
 from generator.manifests.fields import ROOT, Field
 from generator.manifests.pods import parse_pod_fields
 from generator.manifests.resource_units import ONE_SLOT
-from generator.objects.document import mapping_at
+from generator.objects.document import mapping_at, rows_at
+from generator.objects.pod_ranks import UNRANKED, PodRank, parse_pod_rank
+from generator.objects.pods import GANG_KEYS, has_ended
 from generator.placement.answer import Placement
 from generator.placement.cluster.nodes import RunningGang
 from generator.placement.quantities import render_quantities
@@ -27,14 +28,10 @@ from topology.model.ids import natural_key
 from topology.model.tree import TopologyTree
 
 _JOB_NAME_KEYS: Final = (
-    "scheduling.k8s.io/group-name",
+    *GANG_KEYS,
     "volcano.sh/job-name",
-    "pod-group.scheduling.sigs.k8s.io",
     "gang.scheduling.koordinator.sh/name",
     "godel.bytedance.com/pod-group-name",
-    "scheduling.x-k8s.io/pod-group",
-    "kueue.x-k8s.io/pod-group-name",
-    "pod-group-name",
     "batch.kubernetes.io/job-name",
     "job-name",
     "jobset.sigs.k8s.io/jobset-name",
@@ -43,26 +40,6 @@ _JOB_NAME_KEYS: Final = (
     "ray.io/cluster",
 )
 """Labels or annotations with a name of the job."""
-_ROLE_KEYS: Final = (
-    "volcano.sh/task-spec",
-    "jobset.sigs.k8s.io/replicatedjob-name",
-    "training.kubeflow.org/replica-type",
-    "kai.scheduler/subgroup-name",
-    "leaderworkerset.sigs.k8s.io/group-index",
-)
-_RANK_KEYS: Final = (
-    "volcano.sh/task-index",
-    "jobset.sigs.k8s.io/job-global-index",
-    "training.kubeflow.org/replica-index",
-    "leaderworkerset.sigs.k8s.io/worker-index",
-    "kueue.x-k8s.io/pod-group-pod-index",
-    "gang.scheduling.koordinator.sh/network-topology-index",
-    "batch.kubernetes.io/job-completion-index",
-    "apps.kubernetes.io/pod-index",
-)
-_ENDED_PHASES: Final = frozenset({"Succeeded", "Failed"})
-_NUMBER = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
-_UNKNOWN_RANK: Final = 1 << 30
 _MAX_NAMES_SHOWN: Final = 6
 
 
@@ -73,13 +50,11 @@ class JobPod(NamedTuple):
     name: str
     node: str
     """Empty while the pod is pending."""
-    role: str
-    rank: tuple[int, ...]
-    """Ranks from its labels; a huge number for a missing label."""
+    rank: PodRank
     request_fields: Mapping[str, Any]
     """The resources of the pod, as fields of a group in a placement request."""
     job_names: frozenset[str]
-    """All names of its job."""
+    """All names of the pod's job."""
     document: Mapping[str, Any]
     """The decoded Pod."""
 
@@ -101,8 +76,8 @@ def parse_job_pod(document: Mapping[str, Any]) -> JobPod | None:
     Raises:
         PlacementRequestError: a field that the placement needs is malformed.
     """
-    metadata, spec, status = (mapping_at(document, key) for key in ("metadata", "spec", "status"))
-    if status.get("phase") in _ENDED_PHASES:
+    metadata, spec = mapping_at(document, "metadata"), mapping_at(document, "spec")
+    if has_ended(document):
         return None
     name = str(metadata.get("name"))
     marks = {**mapping_at(metadata, "labels"), **mapping_at(metadata, "annotations")}
@@ -110,8 +85,7 @@ def parse_job_pod(document: Mapping[str, Any]) -> JobPod | None:
         namespace=str(metadata.get("namespace") or "default"),
         name=name,
         node=str(spec.get("nodeName") or ""),
-        role=next((str(marks[key]) for key in _ROLE_KEYS if key in marks), "pods"),
-        rank=tuple(_parse_rank(marks.get(key)) for key in _RANK_KEYS),
+        rank=parse_pod_rank(document),
         request_fields=_parse_request_fields(Field(document, f"Pod '{show(name)}'{ROOT}")),
         job_names=frozenset(_find_label_values(metadata, marks)),
         document=document,
@@ -156,8 +130,7 @@ def find_job_in_gangs(name: str, gangs: Sequence[RunningGang]) -> RunningJob:
         for index, row in enumerate(gang.pods):
             role = row.group or "pods"
             pod = _build_slot_pod(f"{gang.gang}-{role}", row.node)._replace(
-                role=role,
-                rank=(index,),
+                rank=PodRank(role, (index,)),
                 request_fields={"request": render_quantities(row.request.items())},
                 job_names=frozenset({gang.gang}),
             )
@@ -174,12 +147,19 @@ def _parse_request_fields(template: Field) -> dict[str, Any]:
 
 def _build_slot_pod(name: str, node: str) -> JobPod:
     row = {"request": dict(ONE_SLOT)}
-    return JobPod("default", name, node, "pods", (), row, frozenset(), {})
+    return JobPod("default", name, node, UNRANKED, row, frozenset(), {})
 
 
 def _sort_pods(pods: Iterable[JobPod]) -> tuple[JobPod, ...]:
     return tuple(
-        sorted(pods, key=lambda pod: (natural_key(pod.role), pod.rank, natural_key(pod.name)))
+        sorted(
+            pods,
+            key=lambda pod: (
+                natural_key(pod.rank.role),
+                pod.rank.indices,
+                natural_key(pod.name),
+            ),
+        )
     )
 
 
@@ -187,16 +167,10 @@ def _find_label_values(metadata: Mapping[str, Any], marks: Mapping[str, Any]) ->
     for key in _JOB_NAME_KEYS:
         if isinstance(marks.get(key), str) and marks[key]:
             yield marks[key]
-    owners = metadata.get("ownerReferences")
-    for owner in owners if isinstance(owners, list) else ():
-        if isinstance(owner, Mapping) and owner.get("kind") != "Node":
+    for owner in rows_at(metadata, "ownerReferences"):
+        if owner.get("kind") != "Node":
             yield str(owner.get("name"))
             yield f"{owner.get('kind')}.{owner.get('name')}"
-
-
-def _parse_rank(value: object) -> int:
-    text = str(value)
-    return int(text) if _NUMBER.match(text) else _UNKNOWN_RANK
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,12 +220,10 @@ def locate_job(tree: TopologyTree, job: RunningJob) -> JobLocation:
     """Return the location of a job; O(nodes + pods)."""
     cluster = SlotCluster(tree, 1)
     position = {name: index for index, name in enumerate(tree.nodes)}
-    domain_of_node = {
-        name: domain.name for domain in reversed(tree.domains) for name in tree.nodes_of(domain)
-    }
+    domain_of_node = tree.lowest_domains()
     roles: dict[str, list[str]] = {}
     for pod in job.pods:
-        roles.setdefault(pod.role, []).append(pod.node)
+        roles.setdefault(pod.rank.role, []).append(pod.node)
     return JobLocation(
         job=job,
         spread=_measure_spread(cluster, position, list(roles.values())),
@@ -284,10 +256,11 @@ def build_request_groups(job: RunningJob) -> list[dict[str, Any]]:
     equal_pods: list[tuple[str, Mapping[str, Any], list[JobPod]]] = []
     for pod in job.pods:
         same = next(
-            (row for row in equal_pods if row[0] == pod.role and row[1] == pod.request_fields), None
+            (row for row in equal_pods if row[0] == pod.rank.role and row[1] == pod.request_fields),
+            None,
         )
         if same is None:
-            equal_pods.append((pod.role, pod.request_fields, [pod]))
+            equal_pods.append((pod.rank.role, pod.request_fields, [pod]))
         else:
             same[2].append(pod)
     groups, names = [], set[str]()
@@ -353,7 +326,7 @@ def render_job_location(location: JobLocation) -> dict[str, Any]:
         "pods": [
             {
                 "name": pod.name,
-                "group": pod.role,
+                "group": pod.rank.role,
                 "node": pod.node or None,
                 "domain": domain or None,
             }

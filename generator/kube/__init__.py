@@ -8,7 +8,7 @@
     reflector       keeps a cache current: a list in pages, then a watch
     ownership       which part of an object is ours, and whether an apply would change it
     applier         writes objects by server-side apply, with retries and a write limit
-    lease           the record in a Lease object
+    lease_record    the record in a Lease object
     elector         leader election with a Lease, which commands hold too
 
 Only `credentials` and `transport` import the official client. The other modules use

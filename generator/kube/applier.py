@@ -66,7 +66,7 @@ class Applier:
         """Send no request yet.
 
         Args:
-            transport: to the API server.
+            transport: sends requests to the API server.
             bucket: limits the rate of writes.
             pace: how to wait, and the stop request.
             retry_policy: how often and how long to try a write.

@@ -49,7 +49,7 @@ class Listing(NamedTuple, Generic[Value]):
     refused: Mapping[str, ParseError] = MappingProxyType({})
     """Why objects cannot be used, by name; sorted."""
     problems: tuple[ParseError, ...] = ()
-    """What cannot be used and has no name."""
+    """Problems of unusable objects that have no name."""
     num_objects: int = 0
     """The number of objects or files, good or bad."""
     is_missing: bool = False
@@ -62,7 +62,7 @@ class Listing(NamedTuple, Generic[Value]):
 
     @property
     def all_problems(self) -> tuple[ParseError, ...]:
-        """Why something of the kind cannot be used."""
+        """Why the kind, or some of its objects, cannot be used."""
         return (*self.refused.values(), *self.problems)
 
     def with_object(self, row: StoredObject[Value]) -> Listing[Value]:
@@ -124,27 +124,27 @@ class QuotaLedger(Generic[Value]):
         return self._bytes
 
     def keeps(self, name: str) -> bool:
-        """Return whether the objects of this object's sender are kept. Cost: O(log senders)."""
+        """Return whether the quota keeps the sender of an object. Cost: O(log senders)."""
         if self._num_kept == len(self._order):
             return True
         sender = self._quota.find_sender(name)
         return (self._by_sender.get(sender, 0), sender) < self._order[self._num_kept]
 
     def record(self, name: str, value: Value | None) -> tuple[str, ...]:
-        """Record a value, or None for one that is gone; return the names that are refused now.
+        """Record a value, or None if the object is gone; return the names that are refused now.
 
-        These are all objects of the senders that were kept before, or wrote this value, and are not
-        kept now. Cost: O(log senders), and a copy of the order in the worst case.
+        These are the objects of the senders that are no longer kept, and of this sender if it is
+        not kept. Cost: O(log senders), and a copy of the order in the worst case.
         """
         sender = self._quota.find_sender(name)
         self._remove_sender(sender)
         self._by_sender[sender] -= self._bytes.pop(name, 0)
         self._names[sender].discard(name)
         if value is not None:
-            size = self._bytes[name] = self._quota.weigh(value)
+            self._bytes[name] = self._quota.weigh(value)
+            self._by_sender[sender] += self._bytes[name]
             self._names[sender].add(name)
-            self._by_sender[sender] += size
-        if not self._names[sender]:
+        if not self._names[sender]:  # its last object is gone
             del self._names[sender], self._by_sender[sender]
             return self._find_names(self._move_limit())
         refused = self._insert_sender(sender)
@@ -180,7 +180,7 @@ class QuotaLedger(Generic[Value]):
         return []
 
     def _move_limit(self) -> list[str]:
-        """Keep as many senders as fit; return those that are kept no longer."""
+        """Keep as many senders as fit; return the senders that are dropped."""
         refused: list[str] = []
         while self._kept_bytes > self._quota.limit_bytes:
             self._num_kept -= 1
@@ -227,7 +227,7 @@ class _EntryQuota(Generic[Value]):
         return name in self.refused and self.ledger.keeps(name)
 
     def enforce(self, entries: dict[str, _CacheEntry[Value]], name: str) -> bool:
-        """Drop the values above the quota after an entry changed; return whether others went."""
+        """Drop the values above the quota after an entry changed; return whether more were lost."""
         entry = entries.get(name)
         self.refused.discard(name)
         has_dropped_others = False
@@ -375,7 +375,7 @@ class Cache(Generic[Value]):
             self._latest = _parse_version(version)
 
     def record(self, document: Mapping[str, Any]) -> bool:
-        """Store the answer to a write of ours, unless the watch knows as much already.
+        """Store the answer to our write, unless the watch has reported this version or a later one.
 
         Returns whether a value changed.
         """
@@ -392,7 +392,7 @@ class Cache(Generic[Value]):
         """Remove an object that we deleted; return whether a value changed.
 
         Args:
-            name: as in the listing.
+            name: the name of the object in the listing.
             version: the last version of the object; empty: the known one.
         """
         with self._lock:
@@ -404,7 +404,7 @@ class Cache(Generic[Value]):
             return self._set_entry(name, None)
 
     def merge(self, objects: Iterable[Mapping[str, Any]], find_version: Callable[[], str]) -> None:
-        """Add what a list knows and the watch has not reported yet; arguments as of `replace`."""
+        """Add what a list knows and the watch has not reported yet; arguments as in `replace`."""
         documents = {_parse_identity(document)[0]: document for document in objects}
         version = find_version()
         if _parse_version(version) <= self._latest:

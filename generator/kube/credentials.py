@@ -28,7 +28,7 @@ from topology.model.errors import ConfigError, show
 
 MAX_KUBECONFIG_BYTES: Final = 4 << 20
 MAX_NAMED_BYTES: Final = 1 << 20
-"""Of a token, a key, a certificate or authorities that a kubeconfig names."""
+"""Size of a token, a key, a certificate or authorities that a kubeconfig names."""
 _NAMED_FILES: Final = (
     ("cluster", "certificate-authority", "certificate-authority-data"),
     ("user", "client-certificate", "client-certificate-data"),
@@ -101,7 +101,7 @@ _UNUSABLE: Final = (
     *(ConfigError, ConfigException, OSError, yaml.YAMLError),
     *(AttributeError, KeyError, TypeError, ValueError, RecursionError),
 )
-"""What the official client raises for a file with content of another form."""
+"""The errors that the official client raises for a file with content of another form."""
 
 LoadConfiguration = Callable[[], Configuration]
 """Loads the credentials; called again after a 401."""
@@ -125,6 +125,12 @@ def find_credentials(
         files = named or DEFAULT_KUBECONFIG
         return lambda: load_kubeconfig(files, context)
     return lambda: load_in_cluster(environ)
+
+
+def may_have_credentials(environ: Mapping[str, str]) -> bool:
+    """Return whether anything names a cluster: a variable, the pod, or the file of the user."""
+    is_named = bool(environ.get("KUBECONFIG")) or SERVICE_HOST_ENV_NAME in environ
+    return is_named or Path(DEFAULT_KUBECONFIG).expanduser().exists()
 
 
 def load_kubeconfig(files: str, context: str | None = None) -> Configuration:

@@ -27,7 +27,7 @@ from time import monotonic
 from typing import Final, NamedTuple
 
 from generator.kube.applier import Fence, never_fenced
-from generator.kube.lease import (
+from generator.kube.lease_record import (
     LEASE_NAME,
     Leader,
     LeaseRecord,
@@ -110,12 +110,12 @@ class Elector:
         """Send no request yet.
 
         Args:
-            transport: to the API server.
+            transport: sends requests to the API server.
             lease: the Lease, and the identity of this replica.
             now: the wall clock; its times are only shown in the lease.
             pace: how to wait, and the stop request.
             durations: the durations of the lease.
-            problem_level: at which a new problem is logged, unless it passes soon.
+            problem_level: the log level of a new problem, unless it passes soon.
         """
         self._transport = transport
         self._lease = lease
@@ -130,6 +130,9 @@ class Elector:
         """Why the last attempt failed; None: it did not."""
         self.num_renewals = 0
         """Granted renewals, including the first claim of each leadership."""
+        self._num_terms = 0
+        """Claims that began to lead. After a stall, a claim of our own lease begins a new term of
+        the same epoch: for a moment nothing could be written."""
         self._held_until: float | None = None
         """When leadership ends unless renewed; None while another replica leads."""
         self._problem = ""
@@ -171,19 +174,20 @@ class Elector:
         """Try until a stop is requested, then release the lease if we hold it.
 
         Args:
-            on_gained: called with the epoch when leadership begins; must return soon.
+            on_gained: called with the epoch when leadership begins, also if it had only expired
+                and no other replica has led since; must return soon.
             on_lost: called when leadership ends, also after a stop request, before the release.
         """
-        led: int | None = None
+        led: tuple[int, int] | None = None
         while not self._pace.stop.is_set:
             self.advance()
-            now = self.epoch if self.is_leader else None
-            if led not in (None, now):
-                log.info("leadership lost", extra={"lease": self._lease.name, "epoch": led})
+            now = (self._num_terms, self.epoch) if self.is_leader else None
+            if led is not None and led != now:
+                log.info("leadership lost", extra={"lease": self._lease.name, "epoch": led[1]})
                 on_lost()
-            if now not in (None, led):
-                log.info("leadership gained", extra={"lease": self._lease.name, "epoch": now})
-                on_gained(self.epoch)
+            if now is not None and now != led:
+                log.info("leadership gained", extra={"lease": self._lease.name, "epoch": now[1]})
+                on_gained(now[1])
             led = now
             self._wait_for_retry()
         self._held_until = None
@@ -271,6 +275,7 @@ class Elector:
             )
         sent = self._pace.clock()
         self._observed = self._write(record, "" if seen is None else seen.version, deadline)
+        self._num_terms += not self.is_leader
         self._held_until = sent + self._durations.renew_s
         self.num_renewals += 1
 
@@ -333,8 +338,8 @@ def hold_lease(
     If the lease of a program that was killed has not expired, this waits for its expiry.
 
     Args:
-        transport: to the API server.
-        namespace: of the lease: where `toponaut serve` runs.
+        transport: sends requests to the API server.
+        namespace: the namespace of the lease, in which `toponaut serve` runs.
         on_note: receives lines for the person who waits, and why no lease can be held.
 
     Raises:

@@ -1,7 +1,7 @@
 """Which part of an object field managers of ours own, and whether an apply would change it. Pure.
 
-An apply leaves an object unchanged if and only if what the manager owns is what it desires. So of
-most objects only this part is kept, as a text that compares: of a Node with 10 kB these are a few
+An apply leaves an object unchanged if and only if what the manager owns is what it desires. So only
+this part of most objects is kept, as a text that can be compared: of a Node with 10 kB, it is a few
 labels. Source: Kubernetes, "Server-Side Apply"; the format of `fieldsV1` is that of
 sigs.k8s.io/structured-merge-diff: `f:NAME` a field, `k:{…}` an item of a list by its keys,
 `v:VALUE` an item of a set, `.` the object itself. A list without items in `fieldsV1` is owned as a
@@ -74,12 +74,12 @@ def _select_owned(value: object, fields: Mapping[str, Any]) -> object:
         return value
     words = [json.loads(key[2:]) for key in fields if key.startswith("v:")]
     keys = [(json.loads(key[2:]), below) for key, below in fields.items() if key.startswith("k:")]
-    owned = [_select_item(item, keys) for item in value]
-    return [
-        item if item in words else part
-        for item, part in zip(value, owned, strict=True)
-        if item in words or part is not None
-    ]
+    owned = []
+    for item in value:
+        part = item if item in words else _select_item(item, keys)
+        if item in words or part is not None:
+            owned.append(part)
+    return owned
 
 
 def _select_item(item: object, keys: Sequence[tuple[dict[str, Any], Mapping[str, Any]]]) -> object:
@@ -91,7 +91,7 @@ def _select_item(item: object, keys: Sequence[tuple[dict[str, Any], Mapping[str,
 
 
 def _prune(value: object) -> object:
-    """Return a value without the empty fields of its objects, which are as good as none."""
+    """Return a value without the empty fields of its objects, which count as absent."""
     if isinstance(value, list):
         return [_prune(item) for item in value]
     if not isinstance(value, Mapping):

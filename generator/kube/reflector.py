@@ -158,7 +158,7 @@ class Reflector(Generic[Value]):
         """Send no request yet.
 
         Args:
-            transport: to the API server.
+            transport: sends requests to the API server.
             resource: the kind to follow, in all namespaces.
             parse: returns the value to keep of each object.
             on_change: called in the reflector's thread after the first list (even if it is empty),

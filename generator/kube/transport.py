@@ -45,7 +45,7 @@ class KubeRequest:
 
     method: str
     path: str
-    """From the root; the names in it are names of objects, so nothing needs escaping."""
+    """The path from the root; the names in it are names of objects, so nothing needs escaping."""
     query: tuple[tuple[str, str], ...] = ()
     body: object = None
     """Sent as JSON; None sends no body."""

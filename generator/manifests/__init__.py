@@ -6,11 +6,9 @@ slurm: jobs of sbatch, whose request depends on the nodes.
 objects: the Kubernetes objects of a file.
 workloads: the workload or the PodGroup of a file, and sets of equal pods of single pods.
 kinds: one module per API with workloads: their pods, and their fields without effect.
-pods: the fields of a pod template that affect placement.
-affinity: the nodes that pods may use, and the affinity of the pods of a gang to each other.
+pods: the fields of a pod template that affect placement, with its affinity.
 gang_pods: the pods of a gang in its file: those that wait, and those that run.
-fields: `Field`, a value with its path, which records whether it was read.
-ignored_fields: fields that had no effect, and what a table of fields is: each has a reason.
+fields: `Field`, a value with its path, which records whether it was read; the ignored fields.
 tier_names: the tiers behind the level names of other systems.
 resource_units: resource requests as nodes count them: in slots, if they list only slots.
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from generator.manifests.fields import Field
 from generator.manifests.objects import KubeObject, Manifests
+from generator.objects.document import mapping_at
 from generator.objects.pods import parse_pod_usage
 from generator.placement.quantities import render_quantities
 from topology.model.errors import ConfigError, PlacementRequestError, list_some
@@ -28,7 +29,7 @@ class MemberPod(NamedTuple):
 
     pod: KubeObject
     rank: int | None
-    """Its index in its group; None: unknown."""
+    """The index of the pod in its group; None: unknown."""
 
 
 class GroupPods(NamedTuple):
@@ -59,7 +60,7 @@ class GangParts(NamedTuple):
 def keep_members(
     pods: Sequence[KubeObject], find_group: Callable[[KubeObject], str]
 ) -> list[KubeObject]:
-    """Return the pods that wait, and those that run for the same groups.
+    """Return the waiting pods, and the running pods of the same groups.
 
     If no pod waits, all pods are returned.
     """
@@ -76,8 +77,8 @@ def split_gang(spec: dict[str, Any], manifests: Manifests) -> GangParts:
     """Return the spec for the pods that wait, and all pods of the file that run.
 
     Args:
-        spec: for all pods of the gang; its groups name those that run.
-        manifests: of the file.
+        spec: the spec for all pods of the gang; its groups name the running pods.
+        manifests: the objects in the file.
 
     Raises:
         PlacementRequestError: no pod waits, or the resources of a pod are malformed.
@@ -136,7 +137,7 @@ def _find_other_pods(manifests: Manifests, members: Iterable[KubeObject]) -> Ite
 
 def _build_other(pod: KubeObject) -> RunningRow:
     try:
-        usage = parse_pod_usage(pod.field.value if isinstance(pod.field.value, dict) else {})
+        usage = parse_pod_usage(mapping_at(pod.field.value))
     except ConfigError as error:
         raise PlacementRequestError(pod.title, str(error)) from error
     return RunningRow(pod.node, None, render_quantities(usage.units.items()) if usage else {})
@@ -207,7 +208,7 @@ class SetPods(NamedTuple):
 
     name: str
     num_pods: int
-    """Those that run or are to be placed."""
+    """The pods that run or are to be placed."""
     per_replica: int
     """Pods of each replica, if the set consists of several."""
     running: tuple[MemberPod, ...] = ()
@@ -276,7 +277,7 @@ def _add_to_set(
 
 
 def _count_left(owner: KubeObject, pods: SetPods, num_done: int) -> int:
-    """Return the pods of a set that run at once when some have completed.
+    """Return how many pods of a set still run at once when this many have completed.
 
     A Job with completions creates the next pods then. The status of a workload counts all pods that
     completed, also those that its file does not list.
@@ -319,7 +320,7 @@ def _count_named(rows: Field, name: str, count: str) -> int:
 
 
 def _find_rank(pod: KubeObject, pods: SetPods, keys: PodKeys) -> int | None:
-    """Return the index of a pod in its set, from that of its replica and of the pod in it.
+    """Return the index of a pod in its set, from the indices of the replica and of the pod in it.
 
     If a LeaderWorkerSet has a leader, the indices of its workers begin at 1. Workers have no
     slices, so only their order matters.

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from generator.manifests.affinity import join_terms, parse_node_selector
-from generator.manifests.fields import Field
-from generator.manifests.ignored_fields import FieldTable
-from generator.manifests.kinds.metadata import list_object_fields
+from generator.manifests.fields import Field, FieldTable
+from generator.manifests.kinds.object_fields import list_object_fields
 from generator.manifests.kinds.pod_sets import Workload, build_unknown_pods, share_minimum
 from generator.manifests.objects import Manifests
+from generator.manifests.pods import join_terms, parse_node_selector
 from generator.manifests.tier_names import LevelNames, build_bounds, join_tiers
 from generator.manifests.workloads import (
     describe_missing,
@@ -51,7 +50,7 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
         raise describe_missing(manifests, "a PodGroup")
     workload = find_workload(manifests)
     pods = find_group_pods(manifests, group, _POD_GROUP_LABEL)
-    sets = workload.sets if workload else group_pods(pods, lambda _: "")
+    sets = workload.sets if workload else group_pods(pods)
     groups = [pod_set.render_group() for pod_set in sets]
     minimum = group.spec.get("minMember").integer(1, minimum=1)
     groups = groups or [build_unknown_pods(group.field, minimum)]

@@ -13,14 +13,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from generator.manifests.fields import Field
-from generator.manifests.ignored_fields import FieldTable
-from generator.manifests.kinds.metadata import find_key_row, list_object_fields
-from generator.manifests.kinds.pod_fields import ENDS, NAMES, POD_SPEC
+from generator.manifests.fields import Field, FieldTable
+from generator.manifests.kinds.object_fields import (
+    ENDS,
+    NAMES,
+    POD_SPEC,
+    find_key_row,
+    list_object_fields,
+)
 from generator.manifests.kinds.pod_sets import PodSet, cap_minimum
-from generator.manifests.objects import Manifests
+from generator.manifests.objects import Manifests, find_only
 from generator.manifests.pods import parse_priority
 from generator.manifests.tier_names import LevelNames, build_bounds
+from generator.manifests.workloads import describe_missing
 from generator.placement.presets import Preset
 from generator.placement.wire import MAX_GROUPS
 from topology.model.errors import PlacementRequestError, show
@@ -66,11 +71,9 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
     Raises:
         PlacementRequestError: a required field is malformed, or there are several sets.
     """
-    sets = manifests.select(KIND, group=GROUP)
-    if len(sets) > 1:
-        problem = f"the file has {len(sets)} sets, but one is placed at a time"
-        raise PlacementRequestError(sets[1].title, problem)
-    (owner,) = sets
+    owner = find_only(manifests.select(KIND, group=GROUP), "sets")
+    if owner is None:
+        raise describe_missing(manifests, f"a {KIND}")
     replicas = owner.spec.get("replicas")
     if not replicas.integer(1):
         raise PlacementRequestError(owner.title, "has no pods to place")
@@ -131,7 +134,7 @@ def _build_scaling_group(
 
     Args:
         row: the scaling group.
-        cliques: by name.
+        cliques: the cliques, by name.
         used: names of cliques that are in a scaling group; grows.
         levels: tiers by level name.
         is_whole: whether all replicas share a bound, not only those in the gang.

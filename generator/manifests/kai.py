@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from generator.manifests.fields import Field
-from generator.manifests.ignored_fields import FieldTable
-from generator.manifests.kinds.core_workloads import bound_each_pod
-from generator.manifests.kinds.metadata import list_object_fields
+from generator.manifests.fields import Field, FieldTable
+from generator.manifests.kinds.core_workloads import limit_each_pod
+from generator.manifests.kinds.object_fields import list_object_fields
 from generator.manifests.kinds.pod_sets import (
     Minimum,
     PodSet,
@@ -100,7 +99,7 @@ def _parse_workload(manifests: Manifests) -> dict[str, Any]:
     ]
     spec = {"gang": gang.owner.name, "priority": gang.priority, "groups": groups}
     tiers = _parse_annotated(gang.owner.annotations, levels)
-    alone = bound_each_pod(gang.owner, tiers)
+    alone = limit_each_pod(gang.owner, tiers)
     if alone is not None:
         return spec | {"groups": [row | alone for row in groups]}
     return tiers | spec | _parse_minimum(gang, groups)
@@ -134,9 +133,9 @@ def _parse_minimum(gang: Workload, groups: Sequence[dict[str, Any]]) -> dict[str
 def _parse_job_set_minimum(
     gang: Workload, groups: Sequence[dict[str, Any]], field: Field
 ) -> dict[str, Any]:
-    """Return the groups of which as many must be complete as the annotation says.
+    """Return the groups with the minimum of complete groups that the annotation sets.
 
-    Without it, one is enough if the jobs start one after the other.
+    Without the annotation, one group is enough if the jobs start one after the other.
     """
     for row, pods in zip(groups, gang.sets, strict=True):
         least = (pods.job_annotations or pods.annotations).get(_MIN_MEMBER).integer_from_text()
@@ -150,7 +149,7 @@ def _parse_job_set_minimum(
 
 
 def _parse_set_tiers(owner: KubeObject, pods: PodSet, levels: LevelNames) -> dict[str, Any]:
-    """Return the tiers of one set: of each of its jobs, of a group of Ray, or of segments."""
+    """Return the fields with the tiers of a set, which bind each job, Ray group or segment."""
     if owner.group == RAY:
         return _parse_annotated(pods.annotations, levels)
     if pods.job_annotations is not None and pods.replica_size:
@@ -208,7 +207,7 @@ def _parse_pod_group(group: KubeObject, manifests: Manifests) -> dict[str, Any]:
 
 
 def _require_subgroups(group: KubeObject, groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the subgroups at the top, of which some may be left out."""
+    """Return the outermost subgroups, or one group of them if some may be left out."""
     if group.spec.get("minMember").optional_integer() is not None:
         group.spec.get("minMember").note("KAI reads the minimums of the subgroups instead")
     count = group.spec.get("minSubGroup").integer(len(groups))

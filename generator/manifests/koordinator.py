@@ -5,13 +5,11 @@ Source: koordinator-sh/koordinator, apis/extension (gang and network topology an
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from generator.manifests.fields import Field
-from generator.manifests.ignored_fields import FieldTable, Relevance, find_ignored
-from generator.manifests.kinds.metadata import list_object_fields
+from generator.manifests.fields import Field, FieldTable, Relevance, find_ignored
+from generator.manifests.kinds.object_fields import list_object_fields
 from generator.manifests.kinds.pod_sets import (
     Workload,
     build_unknown_pods,
@@ -70,7 +68,7 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
     else:
         pods = find_group_pods(manifests, group, _MEMBER) if group else manifests.pods
         ranked = sorted(pods, key=_build_rank_key)
-        sets = group_pods(ranked, lambda _: "")
+        sets = group_pods(ranked)
         owner = group or _find_first_pod(ranked, manifests)
         annotations = owner.annotations
         mark_equal_annotations(ranked, PREFIX)
@@ -112,7 +110,7 @@ def _check_total(total: Field, listed: int) -> None:
 def _build_gang(
     owner: KubeObject, annotations: Field, gang: Workload, groups: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return the groups with the minimum of the gang; a PodGroup without it needs no pods.
+    """Return the groups with the minimum of the gang; a PodGroup without a minimum needs no pods.
 
     Source: pkg/scheduler/plugins/coscheduling/core/gang.go, tryInitByPodGroup.
     """
@@ -156,11 +154,7 @@ def _parse_gather_strategy(
 
 
 def _parse_strategies(field: Field) -> list[Field]:
-    try:
-        decoded = json.loads(field.text())
-    except (ValueError, RecursionError) as error:
-        raise field.build_error("expected an object in JSON") from error
-    inner = Field(decoded, field.path, field.notes)
+    inner = field.decode_json("an object", dict)
     rows = inner.get("gatherStrategy").items()
     for row in find_ignored(inner, {"gatherStrategy": "is read below"}):
         if row.relevance is Relevance.POSSIBLE:

@@ -12,18 +12,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from generator.manifests.fields import Field
-from generator.manifests.ignored_fields import FieldTable, Row
-from generator.manifests.kinds.metadata import METADATA, list_object_fields
+from generator.manifests.fields import Field, FieldTable, Row
+from generator.manifests.kinds.object_fields import METADATA, list_object_fields
 from generator.manifests.kinds.pod_sets import (
     PodSet,
     build_unknown_pods,
     cap_minimum,
     share_minimum,
 )
-from generator.manifests.objects import KubeObject, Manifests
+from generator.manifests.objects import KubeObject, Manifests, find_only
 from generator.manifests.tier_names import LevelNames
-from generator.manifests.workloads import find_workload, group_pods
+from generator.manifests.workloads import find_named_pods, find_workload, group_pods
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError, show
 
@@ -74,10 +73,12 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
         PlacementRequestError: a required field is malformed, or there are several gangs.
     """
     groups = manifests.select("PodGroup", "CompositePodGroup", group=GROUP)
+    workloads = [] if groups else manifests.select("Workload", group=GROUP)
+    workload = find_only(workloads, "Workloads")
     if groups:
         found = _parse_groups(groups, manifests)
-    elif manifests.select("Workload", group=GROUP):
-        found = _parse_workload(manifests)
+    elif workload is not None:
+        found = _parse_workload(workload, manifests)
     else:
         job = next(job for job in _find_jobs(manifests) if job.spec.get("scheduling").exists)
         found = _parse_job(job, manifests)
@@ -151,33 +152,25 @@ def _build_children(
 
 
 def _find_sets(group: KubeObject, manifests: Manifests, *, is_only: bool) -> tuple[PodSet, ...]:
-    """Return the pods that name a group; those of the only group need not name it."""
+    """Return the pods that name a group; pods need not name the only group."""
     workload = find_workload(manifests)
     if workload is not None:
         rows = [(row, _find_group_name(row.template)) for row in workload.sets]
         named = tuple(row for row, name in rows if name == group.name)
         return workload.sets if is_only and not any(name for _, name in rows) else named
-    pods = [(pod, _find_group_name(pod.field)) for pod in manifests.pods]
-    if is_only and not any(name for _, name in pods):
-        return group_pods([pod for pod, _ in pods], lambda _: "")
-    for pod, name in pods:
-        if is_only and name != group.name:
-            pod.field.raw()
-            pod.field.note("belongs to another group and is not placed")
-    return group_pods([pod for pod, name in pods if name == group.name], lambda _: "")
+    if is_only:
+        named_pods = find_named_pods(manifests, group, lambda pod: _find_group_name(pod.field))
+    else:
+        named_pods = [pod for pod in manifests.pods if _find_group_name(pod.field) == group.name]
+    return group_pods(named_pods)
 
 
 def _find_group_name(pod: Field) -> str:
     return pod.get("spec", "schedulingGroup", "podGroupName").text()
 
 
-def _parse_workload(manifests: Manifests) -> dict[str, Any]:
+def _parse_workload(workload: KubeObject, manifests: Manifests) -> dict[str, Any]:
     """Return the groups of the templates of a Workload."""
-    workloads = manifests.select("Workload", group=GROUP)
-    if len(workloads) > 1:
-        problem = f"the file has {len(workloads)} Workloads, but one is placed at a time"
-        raise PlacementRequestError(workloads[1].title, problem)
-    (workload,) = workloads
     if workload.spec.get("podGroups").exists:
         return _parse_pod_groups(workload, manifests)
     owner = find_workload(manifests)
@@ -242,8 +235,7 @@ def _find_members(
         key = reference.get("podGroupReplicaKey").text()
         found.setdefault((reference.get("podGroup").text(only), key), []).append(item)
     return [
-        (name, tuple(rows) if workload else group_pods(rows, lambda _: ""))
-        for (name, _), rows in found.items()
+        (name, tuple(rows) if workload else group_pods(rows)) for (name, _), rows in found.items()
     ]
 
 
@@ -321,9 +313,9 @@ def _build_composite(
 
 
 def _parse_minimum(spec: Field, field: str, total: int) -> int:
-    """Return the fewest pods or groups: of a gang as its policy says, else one.
+    """Return the fewest pods or groups: the minimum in the policy of a gang, else 1.
 
-    A Job need not say it: then all of its pods are the gang.
+    A Job may leave the minimum out: then all of its pods are the gang.
     """
     policy = spec.get("schedulingPolicy")
     if policy.get("gang").exists:

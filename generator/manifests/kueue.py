@@ -6,14 +6,13 @@ pkg/controller/jobframework (tas_validation.go), and the guide to topology-aware
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from generator.manifests.fields import MAX_INTEGER, Field
 from generator.manifests.gang_pods import keep_members
-from generator.manifests.kinds.core_workloads import bound_each_pod
+from generator.manifests.kinds.core_workloads import limit_each_pod
 from generator.manifests.kinds.job_sets import add_exclusive_tiers
 from generator.manifests.kinds.pod_sets import Minimum, PodSet, Workload, cap_minimum
 from generator.manifests.objects import KubeObject, Manifests, has_key_prefix
@@ -76,7 +75,7 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
     groups = []
     for pods in workload.sets:
         tiers = _parse_tiers(_TopologyAnnotations(pods, manifests.levels))
-        alone = bound_each_pod(workload.owner, tiers)
+        alone = limit_each_pod(workload.owner, tiers)
         row = pods.render_group() | (tiers if alone is None else alone)
         row |= _parse_minimum(workload.owner, pods)
         _allow_partial_slice(row)
@@ -145,7 +144,7 @@ def _find_pod_group(manifests: Manifests) -> Workload:
     if not manifests.pods:
         raise describe_missing(manifests, "a workload, or pods of one group")
     pods = sorted(keep_members(manifests.pods, _find_group_name), key=_parse_rank)
-    sets = group_pods(pods, lambda _: "")
+    sets = group_pods(pods)
     example = next(pod for pod in pods if pod.field is sets[0].template)
     mark_equal_annotations([example, *(pod for pod in pods if pod is not example)], PREFIX)
     owner = KubeObject("", "Pod", _find_group_name(example) or example.name, example.field)
@@ -153,7 +152,7 @@ def _find_pod_group(manifests: Manifests) -> Workload:
 
 
 def _complete_group(owner: KubeObject, sets: tuple[PodSet, ...]) -> tuple[PodSet, ...]:
-    """Return the pods of a group; with fast admission, the missing ones are like the first."""
+    """Return the pods of a group; with fast admission, missing pods are like the first."""
     total = owner.annotations.get(PREFIX + "pod-group-total-count")
     is_fast = owner.annotations.get(PREFIX + "pod-group-fast-admission").raw() == "true"
     listed = sum(pods.count for pods in sets)
@@ -256,7 +255,9 @@ def _parse_layers(annotations: _TopologyAnnotations) -> list[dict[str, Any]]:
 
 
 def _parse_listed_layers(field: Field, levels: LevelNames) -> list[dict[str, Any]]:
-    rows = _list_layers(field)
+    # A list in a Workload, or the JSON of one in an annotation.
+    listed = field if isinstance(field.value, list) else field.decode_json("a list", list)
+    rows = listed.items()
     if not 1 <= len(rows) <= _MAX_LAYERS:
         raise field.build_error(f"expected 1 to {_MAX_LAYERS} layers")
     layers: list[dict[str, Any]] = []
@@ -267,23 +268,6 @@ def _parse_listed_layers(field: Field, levels: LevelNames) -> list[dict[str, Any
             raise layer.build_error("expected a topology and a size")
         layers.append({"size": size, "tier": tier})
     return layers
-
-
-def _list_layers(field: Field) -> list[Field]:
-    """Return the items of a list in a Workload, or of an annotation with a list in JSON.
-
-    Raises:
-        PlacementRequestError: it is not a list.
-    """
-    if isinstance(field.value, list):
-        return field.items()
-    try:
-        rows = json.loads(field.text())
-    except (ValueError, RecursionError) as error:
-        raise field.build_error("expected a list in JSON") from error
-    if not isinstance(rows, list):
-        raise field.build_error("expected a list in JSON")
-    return [Field(row, f"{field.path}[{index}]", field.notes) for index, row in enumerate(rows)]
 
 
 def _link_leaders(sets: Sequence[PodSet], groups: Sequence[dict[str, Any]]) -> None:

@@ -7,7 +7,7 @@ Lists; together they describe one gang: a PodGroup, its pods, the system's topol
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -20,27 +20,26 @@ from generator.manifests import (
     kueue,
     volcano,
 )
-from generator.manifests.affinity import add_pod_affinity
-from generator.manifests.fields import ROOT, Note
-from generator.manifests.gang_pods import RunningRow, split_gang, walk_leaves
-from generator.manifests.ignored_fields import (
+from generator.manifests.fields import (
+    ROOT,
     FieldTable,
     IgnoredField,
+    Note,
     Relevance,
     collect_ignored,
     find_ignored,
     render_warning,
 )
-from generator.manifests.kinds.companions import COMPANIONS
+from generator.manifests.gang_pods import RunningRow, split_gang, walk_leaves
 from generator.manifests.kinds.job_sets import add_exclusive_tiers
-from generator.manifests.kinds.metadata import METADATA, STATUS
-from generator.manifests.kinds.pod_fields import POD
+from generator.manifests.kinds.object_fields import COMPANIONS, METADATA, POD, STATUS
 from generator.manifests.kinds.trainer import GROUP as TRAINER
 from generator.manifests.kinds.trainer import RUNTIME, RUNTIMES
 from generator.manifests.kinds.unlisted_resources import join_shares
 from generator.manifests.objects import KubeObject, Manifests, names_scheduler, read_objects
-from generator.manifests.slurm.batch_job import BatchJob
-from generator.manifests.slurm.node_capacity import NodeCapacity
+from generator.manifests.pods import add_pod_affinity
+from generator.manifests.slurm.batch_job import BatchJob, name_options
+from generator.manifests.slurm.loads import NodeCapacity
 from generator.manifests.tier_names import LevelNames
 from generator.manifests.workloads import KINDS, describe_missing, find_workload, group_pods
 from topology.model.errors import PlacementRequestError
@@ -74,6 +73,14 @@ class Translation:
     """The pods of the file that run; the request is for the others."""
     job: BatchJob | None = None
     """A job of sbatch: its request depends on the nodes."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What the file or the command line calls fields of the request, where it differs."""
+
+    def with_notes(self, notes: Sequence[Note]) -> Translation:
+        """Return a copy with further notes; warnings are ignored fields that may matter."""
+        warnings = [render_warning(note) for note in notes if note.is_warning]
+        others = [note for note in notes if not note.is_warning]
+        return replace(self, ignored=(*warnings, *self.ignored), notes=(*self.notes, *others))
 
 
 FORMATS: Final = (
@@ -134,7 +141,7 @@ def _require_pods(manifests: Manifests) -> None:
 
 
 def _find_scheduler_format(manifests: Manifests) -> ManifestFormat:
-    """Return the format of the scheduler that pods name, without settings of it in the file."""
+    """Return the format of the scheduler that pods name; the file has no settings of it."""
     documents = [object_.field.value for object_ in manifests.objects]
     for scheduler, name in _SCHEDULERS.items():
         if any(names_scheduler(document, {scheduler}) for document in documents):
@@ -143,7 +150,7 @@ def _find_scheduler_format(manifests: Manifests) -> ManifestFormat:
 
 
 def _find_ignored(object_: KubeObject) -> Iterator[IgnoredField]:
-    """Yield the fields of an object without effect; what is in another kind may matter."""
+    """Yield the fields of an object without effect; in an unknown kind, each may matter."""
     key = (object_.group, object_.kind)
     if key in COMPANIONS:
         yield IgnoredField(object_.title, Relevance.NONE, reason=COMPANIONS[key])
@@ -177,6 +184,7 @@ def translate_job(job: BatchJob, capacity: NodeCapacity | None = None) -> Transl
         (*sized.ignored, *job.ignored),
         (*job.notes, *sized.notes),
         job=job,
+        names=name_options(sized.spec),
     )
 
 
@@ -194,7 +202,7 @@ def _parse_plain(manifests: Manifests) -> dict[str, Any]:
         return add_exclusive_tiers(spec | minimum, workload, manifests.levels)
     if not manifests.pods:
         raise describe_missing(manifests, "a workload, a PodGroup or pods")
-    sets = group_pods(manifests.pods, lambda _: "")
+    sets = group_pods(manifests.pods)
     return {"gang": manifests.pods[0].name, "groups": [pod_set.render_group() for pod_set in sets]}
 
 

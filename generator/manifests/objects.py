@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from generator.manifests.fields import ROOT, Field
 from generator.manifests.tier_names import LevelNames
+from generator.objects.document import mapping_at
+from generator.objects.pods import ENDED_PHASES
 from generator.objects.topology_levels import (
     LEVEL_FIELDS,
     LEVEL_LISTS,
@@ -16,7 +18,6 @@ from generator.objects.topology_levels import (
 )
 from topology.model.errors import PlacementRequestError, show
 
-_ENDED_PHASES: Final = frozenset({"Succeeded", "Failed"})
 _OWNERS_PER_NODE: Final = ("DaemonSet", "Node")
 
 
@@ -59,7 +60,7 @@ class KubeObject:
     @property
     def has_ended(self) -> bool:
         """Whether a pod has ended, so that it needs no node any more."""
-        return self.field.get("status", "phase").text() in _ENDED_PHASES
+        return self.field.get("status", "phase").text() in ENDED_PHASES
 
     @property
     def is_per_node(self) -> bool:
@@ -81,7 +82,7 @@ class Manifests:
     levels: LevelNames
 
     def select(self, *kinds: str, group: str | None = None) -> list[KubeObject]:
-        """Return the objects of some kinds, only of one API group if it is given."""
+        """Return the objects of these kinds, and if an API group is given, of that group only."""
         return [
             object_
             for object_ in self.objects
@@ -125,7 +126,7 @@ def _parse_document(line: int, value: object) -> KubeObject:
 
 def parse_object(field: Field) -> KubeObject:
     """Return the object of a field, whose version, kind and names are then read."""
-    value = field.value if isinstance(field.value, Mapping) else {}
+    value = mapping_at(field.value)
     kind, version, name = (_get_text(value, key) for key in ("kind", "apiVersion", "name"))
     for key in ("apiVersion", "kind"):
         field.get(key).text()
@@ -137,10 +138,22 @@ def parse_object(field: Field) -> KubeObject:
 def _get_text(value: Mapping[str, object], key: str) -> str:
     text: object = value.get(key)
     if key == "name":
-        metadata = value.get("metadata")
-        names = metadata if isinstance(metadata, Mapping) else {}
+        names = mapping_at(value, "metadata")
         text = names.get("name") or str(names.get("generateName") or "").rstrip("-")
     return text if isinstance(text, str) else ""
+
+
+def find_only(objects: Sequence[KubeObject], noun: str) -> KubeObject | None:
+    """Return the only object of a sequence; None if the sequence is empty.
+
+    Raises:
+        PlacementRequestError: there are several, which are called `noun`.
+    """
+    if len(objects) > 1:
+        names = ", ".join(object_.title for object_ in objects)
+        problem = f"the file has {len(objects)} {noun}, but one is placed at a time: {names}"
+        raise PlacementRequestError(objects[1].title, problem)
+    return objects[0] if objects else None
 
 
 def has_key_prefix(value: object, prefix: str) -> bool:

@@ -24,7 +24,7 @@ def fit_units(
     A pod takes a slot per GPU if nodes have several slots, else one.
 
     Args:
-        spec: of a translated request.
+        spec: the spec of a translated request.
         room: the largest quantity on any node, by resource.
     """
     if not set(room) <= {SLOTS, PODS}:
@@ -48,12 +48,12 @@ def fit_running(rows: Sequence[RunningRow], room: Mapping[str, int]) -> tuple[Ru
     if not set(room) <= {SLOTS, PODS}:
         return tuple(rows)
     max_slots = max(room.get(SLOTS, 1), 1)
-    return tuple(
-        row._replace(request={SLOTS: _count_slots(row.request, max_slots)})
-        if row.group is not None or SLOTS in row.request
-        else row._replace(request={})
-        for row in rows
-    )
+    fitted = []
+    for row in rows:
+        takes_slots = row.group is not None or SLOTS in row.request
+        num_slots = {SLOTS: _count_slots(row.request, max_slots)} if takes_slots else {}
+        fitted.append(row._replace(request=num_slots))
+    return tuple(fitted)
 
 
 def leave_out_ports(spec: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Note, ...]]:
@@ -95,7 +95,7 @@ def _count_slots(request: Mapping[str, int | str], max_slots: int) -> int:
 
 
 def _count_gpus(request: Mapping[str, int | str]) -> int:
-    """Return the whole GPUs of a pod, and those of which it takes a share."""
+    """Return the whole GPUs of a pod, and the GPUs of which the pod takes a share."""
     shares = filter(None, map(parse_share_name, request))
     whole = sum(int(need) for name, need in request.items() if name.endswith(_GPU_SUFFIXES))
     return whole + sum(share.num_devices for share in shares)

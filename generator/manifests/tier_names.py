@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from generator.manifests.fields import Field
-from generator.outputs.node_labels import DEFAULT_PREFIX
+from generator.outputs.formats import DEFAULT_PREFIX
 from generator.placement.cluster.levels import AT_MOST, CLUSTER_TIER, EACH, NODE_TIER, SEPARATOR
 from topology.model.ids import HOSTNAME_LABEL
 
@@ -67,7 +67,7 @@ def _spell(name: str) -> str:
 
 
 def _find_own_tier(name: str) -> str:
-    """Return the tier that Toponaut's outputs call by this name; empty if they do not."""
+    """Return the tier that has this name in Toponaut's outputs; empty if none has it."""
     if name.startswith(f"{DEFAULT_PREFIX}/"):
         return name.removeprefix(f"{DEFAULT_PREFIX}/")
     layer = _LAYER.match(name)

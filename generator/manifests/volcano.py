@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from generator.manifests.fields import Field
+from generator.manifests.fields import Field, FieldTable
 from generator.manifests.gang_pods import walk_leaves
-from generator.manifests.ignored_fields import FieldTable
 from generator.manifests.kinds.kubeflow import find_gang_minimum
-from generator.manifests.kinds.metadata import list_object_fields
+from generator.manifests.kinds.object_fields import list_object_fields
 from generator.manifests.kinds.pod_sets import (
     Minimum,
     PodSet,
@@ -34,6 +33,7 @@ from generator.manifests.workloads import (
     group_pods,
     mark_equal_annotations,
 )
+from generator.objects.document import mapping_at
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError, show
 
@@ -198,7 +198,8 @@ def _parse_pod_group(
     tiers = _parse_tiers(spec.get("networkTopology"), manifests)
     parsed: dict[str, Any] = tiers | {"gang": group.name, "groups": groups}
     priorities = [parse_priority(pod.field) for pod in pods]
-    priorities += [workload.priority] if workload else []
+    if workload:
+        priorities.append(workload.priority)
     parsed["priority"] = max(priorities, default=0)
     total = sum(leaf["count"] for leaf in walk_leaves(groups))
     return parsed | {"min": cap_minimum(spec.get("minMember"), minimum, total)}
@@ -234,10 +235,10 @@ class _SubgroupPolicies:
     def assign_subgroup(self, pod: KubeObject) -> str:
         """Return the subgroup of a pod, and remember its policy.
 
-        The first policy counts that selects the pod and whose matchLabelKeys the pod has. The name
-        is the policy's name and the pod's values of these keys; empty without such a policy.
+        The first policy that selects the pod, and whose matchLabelKeys the pod has, counts. The
+        name is the policy's name and the pod's values of these keys; empty without such a policy.
         """
-        labels = _as_mapping(pod.labels.value)
+        labels = mapping_at(pod.labels.value)
         for index, policy in enumerate(self._policies):
             keys = [key.text() for key in policy.get("matchLabelKeys").items()]
             match_labels = {
@@ -265,7 +266,7 @@ class _SubgroupPolicies:
         return tiers | {"min": min(size, row["count"])}
 
     def build_parents(self, groups: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the subgroups of each policy as one group, of which some must be complete."""
+        """Return the subgroups of each policy as one group with a minimum of complete subgroups."""
         rows = [row for row in groups if row["name"] not in self.policy_of]
         for index, policy in enumerate(self._policies):
             children = [row for row in groups if self.policy_of.get(row["name"]) == index]
@@ -318,7 +319,7 @@ def _parse_annotated(workload: Workload | None, manifests: Manifests) -> dict[st
         raise describe_missing(manifests, "a Job, a PodGroup, a workload or pods")
     if workload is None:
         mark_equal_annotations(manifests.pods, _ANNOTATION)
-        gang = Workload(manifests.pods[0], group_pods(manifests.pods, lambda _: ""))
+        gang = Workload(manifests.pods[0], group_pods(manifests.pods))
     else:
         gang = replace(workload, sets=tuple(row for row in workload.sets if not row.joins_later))
     groups = [pod_set.render_group() for pod_set in gang.sets]
@@ -381,7 +382,3 @@ def _parse_task_topology(
 
 def _split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _as_mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}

@@ -10,16 +10,16 @@ from typing import Final
 
 from generator.manifests.gang_pods import SetPods, find_members, find_set_pods
 from generator.manifests.kinds.codeflare import build_app_wrapper
-from generator.manifests.kinds.companions import COMPANIONS
 from generator.manifests.kinds.core_workloads import CRON_JOB, JOB, REPLICATED
 from generator.manifests.kinds.job_sets import JOB_SET, LEADER_WORKER_SET
 from generator.manifests.kinds.kubeflow import KUBEFLOW_JOBS
 from generator.manifests.kinds.kueue_workload import WORKLOAD
+from generator.manifests.kinds.object_fields import COMPANIONS
 from generator.manifests.kinds.pod_sets import PodSet, Workload, WorkloadKind, parse_pod_row
 from generator.manifests.kinds.ray import RAY_CLUSTER, RAY_JOB, RAY_SERVICE
 from generator.manifests.kinds.trainer import TRAIN_JOB
 from generator.manifests.kinds.volcano_job import VOLCANO_JOB
-from generator.manifests.objects import KubeObject, Manifests
+from generator.manifests.objects import KubeObject, Manifests, find_only
 from generator.manifests.pods import parse_priority
 from topology.model.errors import PlacementRequestError, show
 
@@ -52,13 +52,9 @@ def find_workload(manifests: Manifests) -> Workload | None:
         PlacementRequestError: there are several, it has no pods, or two sets have the same name.
     """
     workloads = [item for item in manifests.objects if (item.group, item.kind) in KINDS]
-    if len(workloads) > 1:
-        names = ", ".join(item.title for item in workloads)
-        problem = f"the file has {len(workloads)} workloads, but one is placed at a time: {names}"
-        raise PlacementRequestError(workloads[1].title, problem)
-    if not workloads:
+    owner = find_only(workloads, "workloads")
+    if owner is None:
         return None
-    owner = workloads[0]
     kind = KINDS[owner.group, owner.kind]
     found = kind.parse_sets(owner, manifests)
     _refuse_equal_names(owner, found)
@@ -78,7 +74,7 @@ def find_workload(manifests: Manifests) -> Workload | None:
 
 
 def describe_missing(manifests: Manifests, expected: str) -> PlacementRequestError:
-    """Return the error for a file without the objects that are expected, with those it has."""
+    """Return the error for a file without the expected objects; it lists those of the file."""
     others = [item for item in manifests.objects if (item.group, item.kind) not in COMPANIONS]
     named = {(item.kind, item.group) for item in others or manifests.objects}
     kinds = [f"{kind} of {group}" if group else kind for kind, group in sorted(named)]
@@ -109,12 +105,12 @@ def _refuse_equal_names(owner: KubeObject, sets: Sequence[PodSet]) -> None:
 
 
 def group_pods(
-    pods: Sequence[KubeObject], split_by: Callable[[KubeObject], str]
+    pods: Sequence[KubeObject], split_by: Callable[[KubeObject], str] = lambda _: ""
 ) -> tuple[PodSet, ...]:
     """Return sets of equal pods, in the order of their first pods.
 
     Args:
-        pods: in order of ranks.
+        pods: the pods of a gang, in order of ranks.
         split_by: returns the part that a pod belongs to, empty for none; parts stay separate.
     """
     members: dict[tuple[str, str], list[KubeObject]] = {}
@@ -137,10 +133,10 @@ def group_pods(
 def _find_shapes(
     pods: Sequence[KubeObject], split_by: Callable[[KubeObject], str]
 ) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
-    """Yield the part and the shape of each pod, which are equal for equal pods, and its own ones.
+    """Yield two keys (part, shape) per pod: a key that equal pods share, and the pod's own key.
 
-    A pod that runs is equal to one that waits whatever nodes it may use: Kueue names the node of a
-    pod in its node selector.
+    A running pod equals a waiting pod whatever nodes it may use, because Kueue puts the node of a
+    pod into its node selector.
     """
     rows = [(split_by(pod), parse_pod_row(pod.field), parse_priority(pod.field)) for pod in pods]
     whole = [(part, json.dumps([row, rank], sort_keys=True)) for part, row, rank in rows]
@@ -159,24 +155,27 @@ def find_only_group(manifests: Manifests, group: str) -> KubeObject | None:
     Raises:
         PlacementRequestError: there are several PodGroups, or it has no spec.
     """
-    groups = manifests.select("PodGroup", group=group)
-    if len(groups) > 1:
-        names = ", ".join(pod_group.title for pod_group in groups)
-        problem = f"the file has {len(groups)} PodGroups, but one is placed at a time: {names}"
-        raise PlacementRequestError(groups[1].title, problem)
-    if not groups:
-        return None
-    if not groups[0].spec.exists:
-        raise PlacementRequestError(f"{groups[0].title}: spec", "is missing")
-    return groups[0]
+    found = find_only(manifests.select("PodGroup", group=group), "PodGroups")
+    if found is not None and not found.spec.exists:
+        raise PlacementRequestError(f"{found.title}: spec", "is missing")
+    return found
 
 
 def find_group_pods(manifests: Manifests, group: KubeObject, key: str) -> list[KubeObject]:
-    """Return the pods whose label or annotation names the group; all pods if none names a group.
+    """Return the pods whose label or annotation names the group, as `find_named_pods` does."""
+    return find_named_pods(
+        manifests, group, lambda pod: pod.annotations.get(key).text() or pod.labels.get(key).text()
+    )
+
+
+def find_named_pods(
+    manifests: Manifests, group: KubeObject, find_name: Callable[[KubeObject], str]
+) -> list[KubeObject]:
+    """Return the pods that name the only group of a file; all pods if none names a group.
 
     A note is added to pods of other groups, because they are not placed.
     """
-    names = [(pod, _find_group_name(pod, key)) for pod in manifests.pods]
+    names = [(pod, find_name(pod)) for pod in manifests.pods]
     if not any(name for _, name in names):
         return [pod for pod, _ in names]
     for pod, name in names:
@@ -184,7 +183,3 @@ def find_group_pods(manifests: Manifests, group: KubeObject, key: str) -> list[K
             pod.field.raw()
             pod.field.note("belongs to another group and is not placed")
     return [pod for pod, name in names if name == group.name]
-
-
-def _find_group_name(pod: KubeObject, key: str) -> str:
-    return pod.annotations.get(key).text() or pod.labels.get(key).text()

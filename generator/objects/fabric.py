@@ -25,7 +25,7 @@ from generator.objects.plane_config import PlaneModel
 from topology.model.errors import ConfigError
 from topology.model.facts import Severity
 from topology.model.tree import TopologyTree, find_tier_name_problem
-from topology.model.wire_model import ObjectMetadata, WireModel
+from topology.model.wire_model import ObjectMetadata, Timestamp, WireModel
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME, FabricStatus
 from topology.reports.neighbor_report import API_VERSION
 
@@ -37,10 +37,6 @@ TierName = Annotated[
 """Begins with a letter, because a number selects a tier by its number."""
 Count = Annotated[int, Field(ge=0)]
 Percent = Annotated[int, Field(ge=0, le=100)]
-Timestamp = Annotated[
-    str, Field(min_length=20, max_length=40, json_schema_extra={"format": "date-time"})
-]
-"""RFC 3339."""
 NodeName = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 PlanHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16,64}$")]
 
@@ -55,7 +51,7 @@ class ChangeBudget(WireModel):
     window_seconds: Annotated[int, Field(ge=0, le=86_400)] = 3600
     """For how long a change counts; 0: each plan counts alone."""
     release_after_seconds: Annotated[int, Field(ge=60, le=604_800)] | None = None
-    """A plan that was held for this long is written; None: never by time alone."""
+    """A plan that was held for this long is written; absent: never by time alone."""
 
 
 class FabricSpec(WireModel):
@@ -117,7 +113,7 @@ class ConditionType(StrEnum):
     CHANGE_BLOCKED = "ChangeBlocked"
     """A plan is held."""
     OUTPUTS_WRITTEN = "OutputsWritten"
-    """Every output other than HyperNodes agrees with the tree; absent if there is none."""
+    """Every output agrees with the tree; absent if there is none."""
 
 
 class Condition(WireModel):
@@ -149,9 +145,9 @@ class FabricState(FabricStatus):
     findings: Annotated[tuple[FindingCount, ...], Field(max_length=128)] = ()
     """Sorted by kind."""
     held: HeldPlan | None = None
-    """The held plan; None if no plan is held."""
+    """The held plan; absent if no plan is held."""
     outputs: Annotated[tuple[OutputStatus, ...], Field(max_length=MAX_OUTPUTS)] = ()
-    """The state of each output other than HyperNodes; also of those that are still removed."""
+    """The state of each output; also of those that are still removed."""
     label_keys: Annotated[tuple[LabelKey, ...], Field(max_length=MAX_TIERS)] = ()
     """The label key of each tier, bottom-up; empty if nodes are not labelled."""
     conditions: Annotated[tuple[Condition, ...], Field(max_length=8)] = ()

@@ -18,12 +18,14 @@ from typing import Final, NamedTuple
 from generator.objects.document import mapping_at
 from generator.objects.node_entry import MAX_PROBLEMS, SLOTS, ListedNode, parse_entry, parse_node
 from generator.objects.yaml_document import (
+    Refused,
     ValueFault,
     YamlDocument,
     describe_cut_end,
-    index_faults,
+    leave_out_refused,
     parse_documents,
     refuse_repeated,
+    usable,
 )
 from generator.placement.cluster.nodes import Exclusion, NodeSpec
 from topology.model.errors import ConfigError, CutInput, ParseError, show
@@ -102,7 +104,7 @@ _SEPARATOR: Final = re.compile(r"\s*,\s*")
 
 
 def _stream_rows(text: str) -> Iterator[tuple[str, object]]:
-    """Yield (path, row) of a JSON list of nodes one by one: together, 100,000 take gigabytes.
+    """Yield (path, row) of a JSON list of nodes one by one: 100,000 at once take gigabytes.
 
     Raises:
         ValueError: the document has another form, or an item is no Node; also after some rows.
@@ -139,12 +141,13 @@ def _collect_documents(raw: bytes, entries: _EntryCollector) -> _EntryCollector:
             continue
         for problem in _find_unknown_keys(document, entries.source):
             entries.add_problem(problem)
-        for path, row, faults in _iterate_rows(document):
-            if other := _describe_other_kind(row):
+        for path, row in _iterate_rows(document):
+            kept, faults = leave_out_refused(row) if document.has_refused else (row, [])
+            if other := _describe_other_kind(kept):
                 text = f"{other} is no Node: it is left out"
                 entries.add_problem(ParseError(text, source=entries.source, line=document.line))
             else:
-                entries.add_row(path, row, faults, document.line)
+                entries.add_row(path, kept, faults, document.line)
     if why := describe_cut_end(raw):
         advice = "give the whole list, or complete the line"
         entries.lose(CutInput(f"the list may be cut: {why}; {advice}", source=entries.source))
@@ -177,8 +180,8 @@ class _EntryCollector:
         if len(self.lost) < _MAX_FILE_PROBLEMS:
             self.lost.append(str(problem))
 
-    def add_row(self, path: str, row: object, faults: tuple[ValueFault, ...], line: int) -> None:
-        """Add the node of a row; of a node that is listed already, only the problem."""
+    def add_row(self, path: str, row: object, faults: Sequence[ValueFault], line: int) -> None:
+        """Add the node of a row; if the node is listed already, add only the problem."""
         try:
             node = parse_entry(row, faults)
         except ConfigError as error:
@@ -219,22 +222,20 @@ def list_node_problems(nodes: Iterable[ListedNode]) -> tuple[ParseError, ...]:
     )
 
 
-def _iterate_rows(
-    document: YamlDocument,
-) -> Iterator[tuple[str, object, tuple[ValueFault, ...]]]:
-    """Yield (path, node in either form, values left out of it).
+def _iterate_rows(document: YamlDocument) -> Iterator[tuple[str, object]]:
+    """Yield each node of a document, in either form, with its path.
 
-    Any other document is yielded as a whole, for an error.
+    A document of another kind is yielded whole, so that an error can name it.
     """
     value = document.value
-    if isinstance(value, Mapping) and isinstance(value.get("nodes"), list):
-        faults = index_faults(document.faults, "nodes")
-        for index, row in enumerate(value["nodes"]):
-            yield f"nodes[{index}]", row, faults.get(index, ())
-    elif isinstance(value, Mapping) and value.get("kind") == "Node":
-        yield _show_node_path(value), value, document.faults
+    rows = usable(value.get("nodes")) if isinstance(value, Mapping) else None
+    if isinstance(rows, list):
+        for index, row in enumerate(rows):
+            yield f"nodes[{index}]", row
+    elif isinstance(value, Mapping) and usable(value.get("kind")) == "Node":
+        yield _show_node_path(value), value
     else:
-        yield "the document", value, document.faults
+        yield "the document", value
 
 
 def _describe_other_kind(row: object) -> str:
@@ -246,22 +247,20 @@ def _describe_other_kind(row: object) -> str:
 
 
 def _show_node_path(row: object) -> str:
-    metadata = row.get("metadata") if isinstance(row, Mapping) else None
-    name = metadata.get("name") if isinstance(metadata, Mapping) else None
-    return f"Node {show(str(name))}"
+    return f"Node {show(str(usable(mapping_at(row, 'metadata').get('name'))))}"
 
 
 def _find_unknown_keys(document: YamlDocument, source: str) -> Iterator[ParseError]:
     """Yield a problem per key beside `nodes` that nothing reads, and per refused value there."""
     value = document.value
-    if not isinstance(value, Mapping) or not isinstance(value.get("nodes"), list):
+    if not isinstance(value, Mapping) or not isinstance(usable(value.get("nodes")), list):
         return
     for key in value:
         if key not in _DOCUMENT_KEYS:
             yield ParseError(f"{show(key)}: is not a known field", source=source)
-    for fault in document.faults:
-        if len(fault.path) == 1:
-            yield ParseError(show(f"{fault.path[0]}: {fault.problem}"), source=source)
+    for key, part in value.items():
+        if isinstance(part, Refused):
+            yield ParseError(str(ValueFault((key,), part.problem)), source=source)
 
 
 def build_node_specs(inventory: Inventory | None, placed: Sequence[str]) -> dict[str, NodeSpec]:
@@ -280,5 +279,5 @@ def build_node_specs(inventory: Inventory | None, placed: Sequence[str]) -> dict
 
 
 def list_node_labels(inventory: Inventory) -> dict[str, Mapping[str, str]]:
-    """Return the labels of each node."""
+    """Return the labels of each node, by its name."""
     return {node.name: node.spec.labels for node in inventory.nodes}

@@ -1,19 +1,17 @@
-"""One node of the list of nodes: its entry in either form, validated field by field. Pure.
+"""One node of the list of nodes: its entry in either form, read field by field. Pure.
 
 A wrong field costs that field, and never admits pods that a good one would keep out. Only an entry
-that names no node is refused. pydantic refuses a whole model for one wrong field, so the refused
-part of the row is left out here, and the rest is validated again.
+that names no node is refused.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Annotated, Any, Final, Generic, NamedTuple, TypeVar
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError
+from typing import Any, Final, TypeVar
 
 from generator.objects.yaml_document import ValueFault
 from generator.placement.cluster.nodes import Exclusion, NodeSpec
@@ -28,118 +26,135 @@ from topology.model.ids import (
     parse_mac,
     parse_node_name,
 )
-from topology.model.validation import describe_fault
-from topology.model.wire_model import DEFERRED
 
-Path = tuple[str | int, ...]
-"""Where a value is in a row: keys of mappings and indexes of lists."""
-
-_MAX_ROUNDS: Final = 8
-"""Leaving out one fault may show another one below it, at most once per level."""
-_UNKNOWN_KEY: Final = "extra_forbidden"
-ModelT = TypeVar("ModelT", bound=BaseModel)
+ValueT = TypeVar("ValueT")
+DefaultT = TypeVar("DefaultT")
 
 
-class FieldFault(NamedTuple):
-    """A part of a row that is left out, and why."""
+class _Fields:
+    """The fields of a mapping, read one by one; a wrong field is left out and is a fault."""
 
-    path: Path
-    """Of the part that is left out: a field, an entry of a mapping, or an item of a list."""
-    problem: str
-    """What is wrong, with the full path of the value: `ids.0.value: expected a text`."""
+    __slots__ = ("_faults", "_is_mapping", "_path", "is_whole", "values")
 
+    def __init__(
+        self, value: object, path: tuple[str | int, ...], faults: list[ValueFault]
+    ) -> None:
+        """Wrap a value at a path of the entry, and add its faults to `faults`."""
+        self._path, self._faults = path, faults
+        self.values: dict[str, Any] = value if isinstance(value, dict) else {}
+        self.is_whole = True
+        """Whether all that was read so far is usable."""
+        self._is_mapping = self.values is value
+        if not self._is_mapping:
+            self.refuse("expected a mapping")
 
-class UsableFields(NamedTuple, Generic[ModelT]):
-    """A row without the fields that are refused."""
+    def refuse(self, problem: str, *keys: str) -> None:
+        """Leave out a field, or without a key the whole mapping."""
+        self.is_whole = False
+        self._faults.append(ValueFault((*self._path, *keys), problem))
 
-    model: ModelT
-    faults: tuple[FieldFault, ...]
+    def refuse_all_but(self, known: AbstractSet[str]) -> None:
+        """Refuse each field of another name."""
+        if not self.values.keys() <= known:
+            for key in self.values:
+                if key not in known:
+                    self.refuse("is not a known field", key)
 
-
-def validate_fields(
-    model: type[ModelT], row: Mapping[str, Any], *, required: frozenset[Path]
-) -> UsableFields[ModelT]:
-    """Return the model of a row without its refused parts, and why they are refused.
-
-    An item of a list is left out as a whole if one of its fields is wrong, but not for an unknown
-    key in it.
-
-    Args:
-        model: its fields have defaults, apart from the required ones.
-        row: the decoded row; not changed.
-        required: paths of the fields without which the row means nothing.
-
-    Raises:
-        ConfigError: a required field is missing or wrong.
-    """
-    faults: list[FieldFault] = []
-    remaining: Any = row
-    for _ in range(_MAX_ROUNDS):
+    def take(
+        self, key: str, parse: Callable[[object], ValueT], default: DefaultT
+    ) -> ValueT | DefaultT:
+        """Return a parsed value; the default if it is absent, or if `parse` refuses it."""
+        if key not in self.values:
+            return default
         try:
-            return UsableFields(model.model_validate(remaining), tuple(faults))
-        except ValidationError as error:
-            found = [_build_fault(fault, remaining) for fault in _list_errors(error)]
-        essential = [
-            fault.problem
-            for fault in found
-            if any(path[: len(fault.path)] == fault.path for path in required)
-        ]
-        if essential:
-            raise ConfigError("; ".join(essential))
-        faults += found
-        remaining = _without(remaining, [fault.path for fault in found])
-    raise ConfigError("; ".join(fault.problem for fault in faults[:_MAX_ROUNDS]))
+            return parse(self.values[key])
+        except ValueError as error:
+            self.refuse(str(error), key)
+            return default
+
+    def require(self, key: str, parse: Callable[[object], ValueT]) -> ValueT | None:
+        """Return the parsed value of a required key; None and a fault if it is missing or wrong."""
+        if key in self.values:
+            return self.take(key, parse, None)
+        if self._is_mapping:
+            self.refuse("is missing", key)
+        return None
+
+    def inner(self, key: str) -> _Fields:
+        """Return the fields of the mapping at a key; none if it is absent."""
+        return _Fields(self.values.get(key, {}), (*self._path, key), self._faults)
+
+    def entries(self, key: str, parse: Callable[[object], ValueT]) -> dict[str, ValueT]:
+        """Return the parsed values of the mapping at a key, without refused values."""
+        fields = self.inner(key)
+        found = ((name, fields.take(name, parse, None)) for name in fields.values)
+        return {name: value for name, value in found if value is not None}
+
+    def items(
+        self, key: str, convert: Callable[[object], object] = lambda value: value
+    ) -> list[_Fields]:
+        """Return the items of the list at a key, each a mapping once it is converted."""
+        rows = enumerate(self.take(key, _parse_list, list[Any]()))
+        return [_Fields(convert(row), (*self._path, key, at), self._faults) for at, row in rows]
 
 
-def _list_errors(error: ValidationError) -> Sequence[Mapping[str, Any]]:
-    return error.errors(include_url=False, include_input=False)
+def _parse_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("expected a text")  # noqa: TRY004 - what is wrong with a field
+    return value
 
 
-def _build_fault(fault: Any, row: object) -> FieldFault:  # noqa: ANN401 - pydantic's TypedDict
-    path: Path = tuple(fault["loc"])
-    shown = ".".join(map(str, path))
-    problem = show(f"{shown}: {describe_fault(fault)}" if path else describe_fault(fault))
-    return FieldFault(_find_part(path, row, is_key=fault["type"] == _UNKNOWN_KEY), problem)
+def _parse_list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError("expected a list")  # noqa: TRY004 - what is wrong with a field
+    return value
 
 
-def _find_part(path: Path, row: object, *, is_key: bool) -> Path:
-    """Return the path of the smallest part whose absence is allowed.
-
-    This is the innermost item of a list on the path; else the innermost value that exists.
-    """
-    if is_key:
-        return path
-    values = row
-    end, item_end = 0, 0
-    for depth, key in enumerate(path, 1):
-        if isinstance(values, Mapping) and key in values:
-            values = values[key]
-        elif isinstance(values, list) and isinstance(key, int) and key < len(values):
-            values, item_end = values[key], depth
-        else:
-            break
-        end = depth
-    return path[: item_end or end or len(path)]
+_TRUE: Final = frozenset({True, "true", "t", "yes", "y", "on", "1"})
+_FALSE: Final = frozenset({False, "false", "f", "no", "n", "off", "0"})
 
 
-def _without(value: Any, paths: Sequence[Path]) -> Any:  # noqa: ANN401 - any JSON
-    """Return a copy of a value from which the parts at the given paths are removed."""
-    leaving = {path[0] for path in paths if len(path) == 1}
-    deeper: dict[str | int, list[Path]] = {}
-    for path in paths:
-        if len(path) > 1:
-            deeper.setdefault(path[0], []).append(path[1:])
-    if isinstance(value, Mapping):
-        return {
-            key: _without(item, deeper[key]) if key in deeper else item
-            for key, item in value.items()
-            if key not in leaving
-        }
-    return [
-        _without(item, deeper[index]) if index in deeper else item
-        for index, item in enumerate(value)
-        if index not in leaving
-    ]
+def _parse_flag(value: object) -> bool:
+    """Return a truth value; texts are those of YAML 1.1, which our YAML reads as texts."""
+    word = value.lower() if isinstance(value, str) else value
+    if not isinstance(word, str | int) or word not in _TRUE | _FALSE:
+        raise ValueError("expected true or false")
+    return word in _TRUE
+
+
+def _parse_name(value: object) -> str:
+    """Return a name; YAML reads the unquoted name 1001 as a number."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return str(value) if is_number else _parse_text(value)
+
+
+_ID_KINDS: Final = {str(kind): kind for kind in IdKind}
+
+
+def _parse_id_kind(value: object) -> IdKind:
+    kind = _ID_KINDS.get(str(value))
+    if kind is None:
+        raise ValueError(f"expected {', '.join(map(repr, _ID_KINDS))}")
+    return kind
+
+
+def _expand_taint(value: object) -> object:
+    """Return a taint object for the text form `key=value:Effect`."""
+    if not isinstance(value, str):
+        return value
+    pair, _, effect = value.rpartition(":") if ":" in value else (value, "", "NoSchedule")
+    key, _, text = pair.partition("=")
+    return {"key": key, "value": text, "effect": effect}
+
+
+def _read_taints(fields: _Fields) -> tuple[str, ...]:
+    taints = []
+    for row in fields.items("taints", _expand_taint):
+        key, value = row.require("key", _parse_text), row.take("value", _parse_text, "")
+        effect = row.take("effect", _parse_text, "NoSchedule")
+        if row.is_whole:
+            taints.append(f"{key}={value}:{effect}")
+    return tuple(taints)
 
 
 SLOTS: Final = "slots"
@@ -155,7 +170,7 @@ class ListedNode:
     ids: Sequence[Id]
     """Sorted; the node name is one of them."""
     spec: NodeSpec
-    """Its capacity, labels and taints."""
+    """The capacity, labels and taints of the node."""
     problems: tuple[str, ...] = ()
     """The fields of its entry that cannot be used and are left out."""
 
@@ -165,89 +180,6 @@ class ListedNode:
         return Device(DeviceKind.HOST, self.name, tuple(self.ids))
 
 
-Quantities = dict[str, Annotated[Decimal, PlainValidator(parse_exact_amount)]]
-"""In base units, exactly."""
-
-
-class _StrictModel(BaseModel):
-    model_config = ConfigDict(**DEFERRED, extra="forbid", frozen=True)
-
-
-class _LenientModel(BaseModel):
-    model_config = ConfigDict(**DEFERRED, extra="ignore", frozen=True)
-
-
-class _IdRow(_StrictModel):
-    type: IdKind
-    value: str
-    subtype: str = ""
-
-
-class _TaintRow(_LenientModel):
-    key: str
-    value: str = ""
-    effect: str = "NoSchedule"
-
-
-def _parse_taint(value: object) -> object:
-    """Return a taint object for the text form `key=value:Effect`."""
-    if not isinstance(value, str):
-        return value
-    pair, _, effect = value.rpartition(":") if ":" in value else (value, "", "NoSchedule")
-    key, _, text = pair.partition("=")
-    return {"key": key, "value": text, "effect": effect}
-
-
-Taints = list[Annotated[_TaintRow, BeforeValidator(_parse_taint)]]
-
-
-def _read_number_as_text(value: object) -> object:
-    """Return an integer as text: YAML reads the unquoted name 1001 as a number."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-class _NodeRow(_StrictModel):
-    name: Annotated[str, BeforeValidator(_read_number_as_text)]
-    ids: list[_IdRow] = Field(default_factory=list)
-    capacity: Quantities = Field(default_factory=dict)
-    free: Quantities | None = None
-    labels: dict[str, str] = Field(default_factory=dict)
-    taints: Taints = Field(default_factory=list)
-    schedulable: bool = True
-
-
-class _KubeMetadata(_LenientModel):
-    name: str
-    labels: dict[str, str] = Field(default_factory=dict)
-
-
-class _KubeSpec(_LenientModel):
-    taints: Taints = Field(default_factory=list)
-    unschedulable: bool = False
-
-
-class _NodeAddress(_LenientModel):
-    type: str
-    address: str
-
-
-class _NodeCondition(_LenientModel):
-    type: str
-    status: str
-
-
-class _KubeStatus(_LenientModel):
-    allocatable: Quantities = Field(default_factory=dict)
-    addresses: list[_NodeAddress] = Field(default_factory=list)
-    conditions: list[_NodeCondition] = Field(default_factory=list)
-
-
-class _KubeNode(_LenientModel):
-    metadata: _KubeMetadata
-    spec: _KubeSpec = _KubeSpec.model_construct()
-    status: _KubeStatus = _KubeStatus.model_construct()
-
-
 _ADDRESS_KINDS: Final = {
     "Hostname": IdKind.HOSTNAME,
     "InternalDNS": IdKind.HOSTNAME,
@@ -255,10 +187,9 @@ _ADDRESS_KINDS: Final = {
     "InternalIP": IdKind.IP,
     "ExternalIP": IdKind.IP,
 }
+_GUIDS: Final = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.SYSTEM_IMAGE_GUID})
 _OF_PORTS: Final = frozenset({IdKind.PORT_ID, IdKind.IFNAME, IdKind.IFINDEX})
 _CHASSIS_SUBTYPES: Final = ("mac", "ip", "local", "ifname", "ifalias")
-_KUBE_NAME: Final = frozenset([("metadata", "name")])
-_ROW_NAME: Final = frozenset([("name",)])
 
 
 def parse_node(document: Mapping[str, object]) -> ListedNode:
@@ -270,155 +201,165 @@ def parse_node(document: Mapping[str, object]) -> ListedNode:
     return parse_entry(document, ())
 
 
-def parse_entry(row: object, value_faults: Sequence[ValueFault]) -> ListedNode:
+def parse_entry(row: object, refused: Sequence[ValueFault]) -> ListedNode:
     """Return the node of a row without the fields that are refused.
+
+    Args:
+        row: the decoded row.
+        refused: parts that its document refuses, so that the row lacks them.
 
     Raises:
         ConfigError: the row names no node.
     """
     if not isinstance(row, Mapping):
         raise ConfigError("expected `nodes: [...]` or Node objects")
+    faults = list(refused)
     if row.get("kind") == "Node":
-        kube = validate_fields(_KubeNode, row, required=_KUBE_NAME)
-        node, paths = _build_from_kube(kube.model, kube.faults)
-        return _add_problems(node, [*value_faults, *kube.faults, *paths])
-    if "name" not in row:
+        node = _read_kube_node(row, faults)
+    elif "name" in row:
+        node = _read_own_row(row, faults)
+    else:
         raise ConfigError("expected `nodes: [{name: ...}]` or Node objects")
-    own = validate_fields(_NodeRow, row, required=_ROW_NAME)
-    node, id_faults = _build_from_row(own.model, [*value_faults, *own.faults])
-    return _add_problems(node, [*value_faults, *own.faults, *id_faults])
-
-
-def _add_problems(node: ListedNode, faults: Sequence[FieldFault | ValueFault]) -> ListedNode:
     if not faults:
         return node
-    texts = [
-        fault.problem
-        if isinstance(fault, FieldFault)
-        else show(f"{'.'.join(map(str, fault.path))}: {fault.problem}")
-        for fault in faults
-    ]
-    more = len(texts) - MAX_PROBLEMS
-    shown = [f"{text}; it is left out" for text in texts[:MAX_PROBLEMS]]
+    shown = [f"{fault}; it is left out" for fault in faults[:MAX_PROBLEMS]]
+    more = len(faults) - MAX_PROBLEMS
     return replace(node, problems=(*shown, *([f"{more} more fields are left out"] * (more > 0))))
 
 
-def _build_from_row(
-    row: _NodeRow, faults: Sequence[FieldFault | ValueFault]
-) -> tuple[ListedNode, list[FieldFault]]:
-    capacity = {SLOTS: 1} | count_capacity(row.capacity)
-    free_faults = _find_impossible_free(row)
-    is_open = row.schedulable and not _has_lost(faults, ("schedulable",), ("taints",))
-    spec = NodeSpec(
-        name=_check_name(row.name),
-        capacity=capacity,
-        free=_compute_free(row, capacity, [*faults, *free_faults]),
-        labels=row.labels,
-        taints=_render_taints(row.taints),
-        exclusion=None if is_open else Exclusion.UNSCHEDULABLE,
-    )
-    usable, id_faults = _collect_ids(
-        row.name, ((id_row.type, id_row.value, id_row.subtype) for id_row in row.ids)
-    )
-    return ListedNode(row.name, usable, spec), [*free_faults, *id_faults]
+_OWN_FIELDS: Final = frozenset(
+    {"name", "ids", "capacity", "free", "labels", "taints", "schedulable"}
+)
+_ID_FIELDS: Final = frozenset({"type", "value", "subtype"})
 
 
-def _find_impossible_free(row: _NodeRow) -> list[FieldFault]:
-    """Return a fault per resource of which more is free than the row gives as capacity."""
-    return [
-        FieldFault(("free", name), f"free.{show(name, 64)}: is more than the capacity")
-        for name, amount in sorted((row.free or {}).items())
-        if amount > row.capacity.get(name, amount)
-    ]
+def _read_own_row(row: Mapping[str, Any], faults: list[ValueFault]) -> ListedNode:
+    fields = _Fields(row, (), faults)
+    name = _check_name(fields.take("name", _parse_name, ""), fields, faults)
+    amounts = fields.entries("capacity", parse_exact_amount)
+    capacity = {SLOTS: 1} | count_capacity(amounts)
+    free = _read_free(fields, amounts, capacity, faults)
+    labels, taints = fields.entries("labels", _parse_text), _read_taints(fields)
+    is_open = fields.take("schedulable", _parse_flag, default=True)
+    if _has_lost(faults, ("schedulable",), ("taints",)):
+        is_open = False
+    ids = _collect_ids(name, _iterate_ids(fields), faults, "ids")
+    fields.refuse_all_but(_OWN_FIELDS)
+    exclusion = None if is_open else Exclusion.UNSCHEDULABLE
+    return ListedNode(name, ids, NodeSpec(name, capacity, free, labels, taints, exclusion))
 
 
-def _compute_free(
-    row: _NodeRow, capacity: Mapping[str, int], faults: Sequence[FieldFault | ValueFault]
+def _iterate_ids(fields: _Fields) -> Iterator[tuple[IdKind, str, str]]:
+    for row in fields.items("ids"):
+        kind, value = row.require("type", _parse_id_kind), row.require("value", _parse_text)
+        subtype = row.take("subtype", _parse_text, "")
+        if row.is_whole and kind is not None and value is not None:
+            yield kind, value, subtype
+        row.refuse_all_but(_ID_FIELDS)
+
+
+def _read_free(
+    fields: _Fields,
+    amounts: Mapping[str, Decimal],
+    capacity: Mapping[str, int],
+    faults: list[ValueFault],
 ) -> dict[str, int] | None:
-    """Return the free capacity; what cannot be read or cannot be true counts as used."""
-    lost = [fault.path for fault in faults if fault.path[:1] == ("free",)]
-    if row.free is None and not lost:
+    """Return the free capacity; an unreadable or impossible amount counts as used."""
+    has_free = fields.values.get("free") is not None
+    free = fields.entries("free", parse_exact_amount) if has_free else {}
+    for name, amount in sorted(free.items()):
+        if amount > amounts.get(name, amount):
+            faults.append(ValueFault(("free", show(name, 64)), "is more than the capacity"))
+    lost = [fault.path for fault in faults if fault.path[0] == "free"]
+    if not has_free and not lost:
         return None
     used = {str(path[1]): 0 for path in lost if len(path) > 1}
     unread = dict.fromkeys(capacity, 0) if any(len(path) == 1 for path in lost) else {}
-    return {**capacity, **unread, **count_capacity(row.free or {}), **used}
+    return {**capacity, **unread, **count_capacity(free), **used}
 
 
-def _has_lost(faults: Sequence[FieldFault | ValueFault], *parts: Path) -> bool:
-    """Return whether a value at or below one of these paths was left out."""
-    return any(fault.path[: len(part)] == part for fault in faults for part in parts)
-
-
-def _build_from_kube(
-    node: _KubeNode, faults: Sequence[FieldFault]
-) -> tuple[ListedNode, list[FieldFault]]:
-    name = _check_name(node.metadata.name)
-    known, id_faults = _collect_ids(
-        name,
-        (
-            (_ADDRESS_KINDS[address.type], address.address, "")
-            for address in node.status.addresses
-            if address.type in _ADDRESS_KINDS
-        ),
-        path=("status", "addresses"),
+def _read_kube_node(row: Mapping[str, Any], faults: list[ValueFault]) -> ListedNode:
+    fields = _Fields(row, (), faults)
+    metadata, status = fields.inner("metadata"), fields.inner("status")
+    name = _check_name(metadata.require("name", _parse_text) or "", metadata, faults)
+    labels = metadata.entries("labels", _parse_text)
+    capacity = {SLOTS: 1} | count_capacity(status.entries("allocatable", parse_exact_amount))
+    ids = _collect_ids(name, _iterate_addresses(status), faults, "addresses")
+    host_name = labels.get(HOSTNAME_LABEL, "").strip()
+    if host_name:
+        ids = tuple(sorted({*ids, Id(IdKind.HOSTNAME, host_name)}))
+    spec = fields.inner("spec")
+    taints, is_cordoned = _read_taints(spec), spec.take("unschedulable", _parse_flag, default=False)
+    is_unready = _is_unready(status)
+    exclusion = None
+    is_lost = ("status",) in [fault.path for fault in faults]
+    if is_unready or is_lost or _has_lost(faults, ("status", "conditions")):
+        exclusion = Exclusion.NOT_READY
+    if is_cordoned or _has_lost(faults, ("spec",)):
+        exclusion = Exclusion.UNSCHEDULABLE
+    return ListedNode(
+        name, ids, NodeSpec(name, capacity, labels=labels, taints=taints, exclusion=exclusion)
     )
-    host_name = node.metadata.labels.get(HOSTNAME_LABEL, "").strip()
-    labelled = [Id(IdKind.HOSTNAME, host_name)] if host_name else []
-    spec = NodeSpec(
-        name=name,
-        capacity={SLOTS: 1} | count_capacity(node.status.allocatable),
-        labels=node.metadata.labels,
-        taints=_render_taints(node.spec.taints),
-        exclusion=_find_exclusion(node, faults),
-    )
-    return ListedNode(name, tuple(sorted({*known, *labelled})), spec), id_faults
 
 
-def _find_exclusion(node: _KubeNode, faults: Sequence[FieldFault]) -> Exclusion | None:
-    """Return why a node takes no pods; a node without the condition Ready counts as ready.
+def _iterate_addresses(status: _Fields) -> Iterator[tuple[IdKind, str, str]]:
+    for row in status.items("addresses"):
+        kind, address = row.require("type", _parse_text), row.require("address", _parse_text)
+        if kind in _ADDRESS_KINDS and address is not None:
+            yield _ADDRESS_KINDS[kind], address, ""
+
+
+def _is_unready(status: _Fields) -> bool:
+    """Return whether a node is not ready; a node without the condition Ready counts as ready.
 
     The kubelet writes True or False, and the node controller Unknown if the kubelet is silent.
     Source: kubernetes.io/docs/reference/node/node-status.
     """
-    if node.spec.unschedulable or _has_lost(faults, ("spec",)):
-        return Exclusion.UNSCHEDULABLE
-    conditions = node.status.conditions
-    is_unready = any(one.type == "Ready" and one.status != "True" for one in conditions)
-    is_lost = any(fault.path == ("status",) for fault in faults)
-    is_lost = is_lost or _has_lost(faults, ("status", "conditions"))
-    return Exclusion.NOT_READY if is_unready or is_lost else None
+    rows = [
+        (row.require("type", _parse_text), row.require("status", _parse_text))
+        for row in status.items("conditions")
+    ]
+    return any(kind == "Ready" and state != "True" for kind, state in rows)
 
 
-def _check_name(name: str) -> str:
+def _has_lost(faults: Sequence[ValueFault], *parts: tuple[str, ...]) -> bool:
+    """Return whether a value at or below one of these paths was left out."""
+    return any(fault.path[: len(part)] == part for fault in faults for part in parts)
+
+
+def _check_name(name: str, fields: _Fields, faults: Sequence[ValueFault]) -> str:
+    """Return the name of a node, which is the first field that is read."""
+    if not fields.is_whole:
+        raise ConfigError(str(faults[-1]))
     if parse_node_name(name) is None:
         raise ConfigError(f"name: expected a Kubernetes node name, got '{show(name, 64)}'")
     return name
 
 
 def _collect_ids(
-    name: str, rows: Iterable[tuple[IdKind, str, str]], path: Path = ("ids",)
-) -> tuple[tuple[Id, ...], list[FieldFault]]:
-    """Return the usable ids, sorted, with the node's name, and the faults of the others."""
+    name: str, rows: Iterable[tuple[IdKind, str, str]], faults: list[ValueFault], field: str
+) -> tuple[Id, ...]:
+    """Return the usable ids, sorted, with the node's name; the others are faults of a field."""
     usable = {Id(IdKind.NODE_NAME, name)}
-    faults = []
-    for index, (kind, text, subtype) in enumerate(rows):
+    for kind, text, subtype in rows:
         value = _normalize_id(kind, text, subtype)
-        if kind in _OF_PORTS:
-            problem = f"{kind.value} identifies a port, and no node"
-        elif kind is IdKind.CHASSIS_ID and subtype not in _CHASSIS_SUBTYPES:
-            problem = f"expected a subtype of {kind.value}: {', '.join(_CHASSIS_SUBTYPES)}"
-        elif not value:
-            problem = f"expected a usable {kind.value}, got '{show(text, 64)}'"
-        else:
+        is_usable = kind is not IdKind.CHASSIS_ID or subtype in _CHASSIS_SUBTYPES
+        if value and is_usable and kind not in _OF_PORTS:
             usable.add(Id(kind, value, subtype))
             continue
-        faults.append(FieldFault((*path, index), f"{path[-1]}: {problem}"))
-    return tuple(sorted(usable)), faults
+        if kind in _OF_PORTS:
+            problem = f"{kind.value} identifies a port, and no node"
+        elif not is_usable:
+            problem = f"expected a subtype of {kind.value}: {', '.join(_CHASSIS_SUBTYPES)}"
+        else:
+            problem = f"expected a usable {kind.value}, got '{show(text, 64)}'"
+        faults.append(ValueFault((field,), problem))
+    return tuple(sorted(usable))
 
 
 def _normalize_id(kind: IdKind, text: str, subtype: str) -> str | None:
     """Return an id in canonical form, so that it equals the id that agents and sweeps report."""
-    if kind in (IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.SYSTEM_IMAGE_GUID):
+    if kind in _GUIDS:
         return parse_guid(text)
     if kind is IdKind.MAC or subtype == "mac":
         return parse_mac(text)
@@ -428,7 +369,3 @@ def _normalize_id(kind: IdKind, text: str, subtype: str) -> str | None:
         except ValueError:
             return None
     return text.strip() or None
-
-
-def _render_taints(taints: Sequence[_TaintRow]) -> tuple[str, ...]:
-    return tuple(f"{taint.key}={taint.value}:{taint.effect}" for taint in taints)

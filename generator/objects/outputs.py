@@ -13,11 +13,16 @@ from typing import Annotated, Final, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from generator.objects.plane_config import PlaneName
-from generator.outputs.formats import ExportFormat, ExportSettings
-from generator.outputs.kueue import MAX_FLAVOR_LABELS, FlavorSpec
-from generator.outputs.node_labels import DEFAULT_PREFIX, LabelFamily
+from generator.outputs.formats import (
+    DEFAULT_PREFIX,
+    MAX_FLAVOR_LABELS,
+    ExportFormat,
+    ExportSettings,
+    FlavorSpec,
+    LabelFamily,
+)
 from topology.model.errors import ConfigError
-from topology.model.wire_model import WireModel
+from topology.model.wire_model import Timestamp, WireModel
 from topology.planes.policy import COMPUTE
 
 MAX_OUTPUTS: Final = 16
@@ -81,17 +86,6 @@ _FIELDS_OF: Final[Mapping[str, frozenset[OutputType]]] = {
     ),
 }
 """The outputs that have a field; every output has those that are not listed."""
-_NAMED_BY_TYPE: Final = frozenset(
-    {
-        OutputType.SLURM_TREE,
-        OutputType.SLURM_BLOCK,
-        OutputType.SLURM_YAML,
-        OutputType.TOPOGRAPH,
-    }
-)
-"""Several of these are ConfigMaps of one namespace."""
-READS_LABELS: Final = frozenset({OutputType.KUEUE, OutputType.KAI, OutputType.KOORDINATOR})
-"""The outputs whose objects name label keys of nodes."""
 
 
 class Output(WireModel):
@@ -101,16 +95,16 @@ class Output(WireModel):
     plane: PlaneName = COMPUTE
     """The plane of the tree. All outputs have the same."""
     name: ObjectName | None = None
-    """The name of an object of which there is one; None: `toponaut`, with the type for Slurm."""
+    """The name of an object of which there is one; absent: `toponaut`, with the type for Slurm."""
     label_prefix: ObjectName | None = None
-    """The prefix of the keys of labels; None: `topology.toponaut.io`."""
+    """The prefix of the keys of labels; absent: `topology.toponaut.io`."""
     compat: Annotated[tuple[LabelFamily, ...], Field(max_length=len(LabelFamily))] = ()
     """Tools whose label keys are written as well."""
     padded: Annotated[bool, Field(strict=True)] | None = None
-    """Whether numbers in the values of labels get four digits; None: yes."""
+    """Whether numbers in the values of labels get four digits; absent: yes."""
     flavor: Flavor | None = None
     aliases: Annotated[bool, Field(strict=True)] | None = None
-    """Whether KAI's Topology names its levels by the tiers; None: yes."""
+    """Whether KAI's Topology names its levels by the tiers; absent: yes."""
 
     @model_validator(mode="after")
     def _check_fields(self) -> Self:
@@ -122,7 +116,7 @@ class Output(WireModel):
 
 
 class OutputState(StrEnum):
-    """The state of an output."""
+    """How far an output agrees with the tree; `status.outputs` of the Fabric object has it."""
 
     WRITTEN = "Written"
     """Every object agrees with the tree."""
@@ -151,6 +145,8 @@ class OutputStatus(WireModel):
     """Nodes whose labels change when their gangs have ended."""
     refused: Natural = 0
     """Objects that another writer owns, or that the API server refuses."""
+    last_write: Timestamp | None = None
+    """When an object of this output was written last; absent: not since its row exists."""
     message: Annotated[str, StringConstraints(max_length=_MAX_MESSAGE)] = ""
 
 
@@ -175,19 +171,21 @@ def check_outputs(outputs: Sequence[Output]) -> None:
 def build_export_settings(
     output: Output, outputs: Sequence[Output], *, namespace: str
 ) -> ExportSettings:
-    """Return how an output is rendered.
+    """Return the settings with which an output is rendered.
 
     Args:
-        output: one of the outputs.
-        outputs: all of them; the entry `labels` says which keys the others name.
-        namespace: of objects that have one.
+        output: the output to render.
+        outputs: all outputs. The output `labels` gives the prefix of the label keys, and the output
+            `kai` the name of KAI's topology.
+        namespace: the namespace of the objects, except cluster-wide ones.
     """
     by_type = {row.type: row for row in outputs}
     labels, kai = by_type.get(OutputType.LABELS), by_type.get(OutputType.KAI)
     flavor = output.flavor
-    name = output.name or _DEFAULT_NAME
+    # Texts are ConfigMaps of one namespace.
+    suffix = f"-{output.type}" if output.type.export_format.is_text else ""
     return ExportSettings(
-        name=name if output.name or output.type not in _NAMED_BY_TYPE else f"{name}-{output.type}",
+        name=output.name or f"{_DEFAULT_NAME}{suffix}",
         namespace=namespace,
         label_prefix=(labels.label_prefix if labels is not None else None) or DEFAULT_PREFIX,
         label_families=output.compat,

@@ -20,7 +20,6 @@ file.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple, Self
 
 from pydantic import (
@@ -68,7 +67,7 @@ class PlaneChoice(NamedTuple):
     """The rules for planes, and the selected plane."""
 
     policies: tuple[PlanePolicy, ...] = ()
-    """In order of precedence; empty: the default rules."""
+    """The policies in order of precedence; empty: the default rules."""
     plane_name: str = COMPUTE
     """The plane of the tree."""
 
@@ -144,23 +143,6 @@ def build_policies(planes: Iterable[PlaneModel], *, source: str) -> tuple[PlaneP
         PlanePolicy(plane.name, tuple(_build_rule(rule, source) for rule in plane.any))
         for plane in planes
     )
-
-
-def read_planes(file: Path) -> tuple[PlanePolicy, ...]:
-    """Read the policies of a planes file.
-
-    Raises:
-        ConfigError: the file cannot be read, or is malformed.
-    """
-    source = show(str(file), 1024)
-    try:
-        with file.open("rb") as stream:
-            raw = stream.read(MAX_PLANES_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"{source}: cannot be read: {error.strerror}") from error
-    if len(raw) > MAX_PLANES_BYTES:
-        raise ConfigError(f"{source}: larger than {MAX_PLANES_BYTES} bytes")
-    return parse_planes(raw, source=source)
 
 
 def _build_rule(rule: RuleModel, source: str) -> PortRule:

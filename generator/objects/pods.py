@@ -20,17 +20,23 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from generator.objects.document import mapping_at
+from generator.objects.document import condition_of, mapping_at, rows_at
 from generator.objects.inventory import SLOTS, Inventory, ListedNode
+from generator.objects.pod_ranks import UNRANKED, PodRank, parse_pod_rank
 from generator.placement.cluster.nodes import PODS
 from generator.placement.quantities import count_units, parse_amount
 from topology.model.errors import ConfigError, show
 from topology.reports.observed_time import parse_observed_at
 
-_ENDED_PHASES: Final = frozenset({"Succeeded", "Failed"})
+ENDED_PHASES: Final = frozenset({"Succeeded", "Failed"})
 Amounts = dict[str, Decimal]
 Units = Mapping[str, int]
 _NO_UNITS: Final[Units] = MappingProxyType({})
+
+
+def has_ended(pod: object) -> bool:
+    """Return whether a decoded Pod has ended, so that it needs no node any more."""
+    return mapping_at(pod, "status").get("phase") in ENDED_PHASES
 
 
 class PodUsage(NamedTuple):
@@ -47,9 +53,9 @@ def parse_pod_usage(pod: Mapping[str, Any]) -> PodUsage | None:
     Raises:
         ConfigError: a field that is read is malformed.
     """
-    spec, status = mapping_at(pod, "spec"), mapping_at(pod, "status")
+    spec = mapping_at(pod, "spec")
     node = spec.get("nodeName")
-    if not isinstance(node, str) or not node or status.get("phase") in _ENDED_PHASES:
+    if not isinstance(node, str) or not node or has_ended(pod):
         return None
     request = _compute_pod_request(spec)
     units = {name: count_units(name, amount) for name, amount in request.items()}
@@ -123,31 +129,42 @@ def _subtract_units(node: ListedNode, used: Units) -> ListedNode:
 
 
 def _compute_pod_request(spec: Mapping[str, Any]) -> Amounts:
-    total: Amounts = {}
-    for container in _get_list(spec, "containers"):
-        _add_amounts(total, _parse_container_request(container))
-    sidecars: Amounts = {}
-    """Of sidecars: init containers that keep running."""
-    init_peak: Amounts = {}
-    for container in _get_list(spec, "initContainers"):
-        own = _parse_container_request(container)
-        if container.get("restartPolicy") == "Always":
-            _add_amounts(sidecars, own)
-            own = {}
-        for name, amount in _sum_amounts(own, sidecars).items():
-            init_peak[name] = max(init_peak.get(name, Decimal(0)), amount)
-    total = _sum_amounts(total, sidecars)
-    request = {
-        name: max(total.get(name, Decimal(0)), init_peak.get(name, Decimal(0)))
-        for name in {*total, *init_peak}
-    }
-    return _sum_amounts(
-        request | _parse_container_request(spec), _parse_amounts(mapping_at(spec, "overhead"))
+    init = rows_at(spec, "initContainers")
+    return combine_requests(
+        map(_parse_container_request, rows_at(spec, "containers")),
+        [(_parse_container_request(row), row.get("restartPolicy") == "Always") for row in init],
+        pod=_parse_container_request(spec),
+        overhead=_parse_amounts(mapping_at(spec, "overhead")),
     )
 
 
+def combine_requests(
+    containers: Iterable[Amounts],
+    init_containers: Iterable[tuple[Amounts, bool]],
+    *,
+    pod: Amounts,
+    overhead: Amounts,
+) -> Amounts:
+    """Return the amounts that the scheduler counts for a pod.
+
+    Args:
+        containers: the requests of each.
+        init_containers: the requests of each, and whether it is a sidecar, which keeps running.
+        pod: the requests at pod level, which replace those of containers.
+        overhead: the amounts that the container runtime adds to each pod.
+    """
+    sidecars: Amounts = {}
+    peak: Amounts = {}
+    for request, is_sidecar in init_containers:
+        at_once = _sum_amounts((sidecars, request))
+        sidecars = at_once if is_sidecar else sidecars
+        peak = _find_peak(peak, at_once)
+    total = _find_peak(_sum_amounts((*containers, sidecars)), peak)
+    return _sum_amounts((total | pod, overhead))
+
+
 def _parse_container_request(holder: Mapping[str, Any]) -> Amounts:
-    return _parse_amounts(mapping_at(mapping_at(holder, "resources"), "requests"))
+    return _parse_amounts(mapping_at(holder, "resources", "requests"))
 
 
 def _parse_amounts(quantities: Mapping[str, Any]) -> Amounts:
@@ -157,20 +174,17 @@ def _parse_amounts(quantities: Mapping[str, Any]) -> Amounts:
         raise ConfigError(f"requests: {show(str(error))}") from error
 
 
-def _add_amounts(total: Amounts, more: Mapping[str, Decimal]) -> None:
-    for name, amount in more.items():
-        total[name] = total.get(name, Decimal(0)) + amount
-
-
-def _sum_amounts(first: Mapping[str, Decimal], second: Mapping[str, Decimal]) -> Amounts:
-    total = dict(first)
-    _add_amounts(total, second)
+def _sum_amounts(rows: Iterable[Mapping[str, Decimal]]) -> Amounts:
+    total: Amounts = {}
+    for row in rows:
+        for name, amount in row.items():
+            total[name] = total.get(name, Decimal(0)) + amount
     return total
 
 
-def _get_list(parent: Mapping[str, Any], key: str) -> Iterable[Mapping[str, Any]]:
-    rows = parent.get(key)
-    return [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else ()
+def _find_peak(first: Amounts, second: Amounts) -> Amounts:
+    zero = Decimal(0)
+    return {name: max(first.get(name, zero), second.get(name, zero)) for name in first | second}
 
 
 class BoundPod(NamedTuple):
@@ -180,9 +194,11 @@ class BoundPod(NamedTuple):
     """`NAMESPACE/NAME`."""
     node: str
     bound_at: datetime | None
-    """When it was bound to the node; None: unknown."""
+    """When the pod was bound to the node; None: unknown."""
     requests: Mapping[str, int]
     """The resources that it uses there, in units of `quantities`."""
+    name: str = ""
+    rank: PodRank = UNRANKED
 
 
 class Gang(NamedTuple):
@@ -193,7 +209,7 @@ class Gang(NamedTuple):
     nodes: frozenset[str]
 
 
-_GANG_KEYS: Final = (
+GANG_KEYS: Final = (
     "scheduling.k8s.io/group-name",  # Volcano, on every pod that it schedules
     "pod-group.scheduling.sigs.k8s.io",
     "scheduling.x-k8s.io/pod-group",  # coscheduling
@@ -223,10 +239,10 @@ class FollowedPod(NamedTuple):
     """The facts about a pod that is on a node and has not ended."""
 
     running: RunningPod | None
-    """None if it does not run yet, or is neither in a gang nor an agent."""
+    """The running pod; None if it does not run yet, or is neither in a gang nor an agent."""
     resource_usage: PodUsage | None
     bound: BoundPod | None = None
-    """None if it is in no gang."""
+    """The bound pod of a gang; None if the pod is in no gang."""
 
 
 def parse_followed_pod(pod: Mapping[str, Any]) -> FollowedPod | None:
@@ -242,7 +258,11 @@ def parse_followed_pod(pod: Mapping[str, Any]) -> FollowedPod | None:
     running = parse_gang_pod(pod)
     bound = None
     if running is not None and running.gang:
-        bound = BoundPod(running.gang, running.node, _parse_bound_at(pod), usage.units)
+        bound = BoundPod(
+            *(running.gang, running.node, _parse_bound_at(pod), usage.units),
+            name=str(mapping_at(pod, "metadata").get("name")),
+            rank=parse_pod_rank(pod),
+        )
     return FollowedPod(running if is_running else None, usage, bound)
 
 
@@ -266,28 +286,36 @@ def parse_gang_pod(pod: Mapping[str, Any]) -> RunningPod | None:
     group = _find_gang_name(metadata) or _find_controller(metadata)
     gang = f"{namespace}/{group}" if group else ""
     if (labels.get(_NAME), labels.get(_COMPONENT)) == ("toponaut", "agent"):
-        return RunningPod(node, gang, agent_namespace=namespace, is_ready=_is_ready(pod))
+        is_ready = condition_of(pod, "Ready").get("status") == "True"
+        return RunningPod(node, gang, agent_namespace=namespace, is_ready=is_ready)
     return RunningPod(node, gang) if gang else None
 
 
 def find_gangs(pods: Iterable[RunningPod]) -> tuple[Gang, ...]:
     """Return the gangs that run on two nodes or more, sorted by name. Cost: O(pods)."""
+    nodes = list_gang_nodes(pods)
+    return tuple(
+        Gang(name, frozenset(nodes[name])) for name in sorted(nodes) if len(nodes[name]) > 1
+    )
+
+
+def list_gang_nodes(pods: Iterable[RunningPod | BoundPod]) -> dict[str, set[str]]:
+    """Return the nodes of each gang."""
     nodes: dict[str, set[str]] = defaultdict(set)
     for pod in pods:
         if pod.gang:
             nodes[pod.gang].add(pod.node)
-    return tuple(
-        Gang(name, frozenset(nodes[name])) for name in sorted(nodes) if len(nodes[name]) > 1
-    )
+    return nodes
 
 
 def find_unready_agents(pods: Iterable[RunningPod], namespace: str) -> frozenset[str]:
     """Return the nodes that have a running agent but no ready one.
 
     Args:
-        pods: of all namespaces. Labels alone make no agent: who may create a pod anywhere could
-            otherwise hide that an agent is not ready, and keep its node elected to sweep.
-        namespace: of the agents.
+        pods: the pods of all namespaces. Pods outside `namespace` do not count, whatever their
+            labels: otherwise any user who may create a pod could hide that an agent is not ready,
+            and keep its node elected to sweep.
+        namespace: the namespace of the agents.
     """
     agents = [pod for pod in pods if pod.agent_namespace == namespace]
     ready_nodes = {pod.node for pod in agents if pod.is_ready}
@@ -296,35 +324,22 @@ def find_unready_agents(pods: Iterable[RunningPod], namespace: str) -> frozenset
 
 def _parse_bound_at(pod: Mapping[str, Any]) -> datetime | None:
     """Return when a pod was scheduled; without that condition, when it was created."""
-    rows = mapping_at(pod, "status").get("conditions")
-    times = [
-        row.get("lastTransitionTime")
-        for row in (rows if isinstance(rows, list) else ())
-        if isinstance(row, Mapping)
-        and (row.get("type"), row.get("status")) == ("PodScheduled", "True")
-    ]
-    return parse_observed_at(str((*times, mapping_at(pod, "metadata").get("creationTimestamp"))[0]))
-
-
-def _is_ready(pod: Mapping[str, Any]) -> bool:
-    rows = mapping_at(pod, "status").get("conditions")
-    return any(
-        isinstance(row, Mapping) and (row.get("type"), row.get("status")) == ("Ready", "True")
-        for row in (rows if isinstance(rows, list) else ())
-    )
+    bound, created = condition_of(pod, "PodScheduled"), mapping_at(pod, "metadata")
+    is_bound = bound.get("status") == "True"
+    at = bound.get("lastTransitionTime") if is_bound else created.get("creationTimestamp")
+    return parse_observed_at(str(at))
 
 
 def _find_gang_name(metadata: Mapping[str, Any]) -> str:
     labels = {**mapping_at(metadata, "labels"), **mapping_at(metadata, "annotations")}
-    names = (labels.get(key) for key in _GANG_KEYS)
+    names = (labels.get(key) for key in GANG_KEYS)
     return next((name for name in names if isinstance(name, str) and name), "")
 
 
 def _find_controller(metadata: Mapping[str, Any]) -> str:
     """Return the controller of a pod, empty if the controller's pods work independently."""
-    owners = metadata.get("ownerReferences")
-    for owner in owners if isinstance(owners, list) else ():
-        if not isinstance(owner, Mapping) or owner.get("controller") is not True:
+    for owner in rows_at(metadata, "ownerReferences"):
+        if owner.get("controller") is not True:
             continue
         group = str(owner.get("apiVersion")).partition("/")[0]
         return (

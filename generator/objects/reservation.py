@@ -15,17 +15,18 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
 
-from generator.objects.fabric import Count, Timestamp
+from generator.objects.fabric import Count
 from generator.objects.plane_config import PlaneName
 from topology.model.errors import ConfigError, show
 from topology.model.validation import describe_validation
-from topology.model.wire_model import DEFERRED, Name, WireModel
+from topology.model.wire_model import DEFERRED, Name, Timestamp, WireModel
 from topology.planes.policy import COMPUTE
 from topology.reports.neighbor_report import API_VERSION
 
 RESERVATION_KIND: Final = "PlacementReservation"
 MAX_PODS: Final = 1_000_000
 MAX_PRIORITY: Final = 1 << 53
+MAX_TTL_S: Final = 86_400
 
 ExactQuantity = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,16}m$")]
 GroupName = Annotated[str, StringConstraints(min_length=1, max_length=63)]
@@ -37,7 +38,7 @@ class GangRef(WireModel):
     """The gang whose pods will run on the reserved nodes."""
 
     namespace: GroupName | None = None
-    """None: the gang has no namespace, so its running pods cannot be recognised."""
+    """Absent: the gang has no namespace, so its running pods cannot be recognised."""
     name: Name
 
 
@@ -45,7 +46,7 @@ class PodRun(WireModel):
     """Pods of consecutive ranks on one node."""
 
     node: Name | None = None
-    """None: these pods have no node; the gang may run with fewer pods."""
+    """Absent: these pods have no node; the gang may run with fewer pods."""
     count: Annotated[int, Field(ge=1, le=MAX_PODS)]
 
 
@@ -60,7 +61,7 @@ class ReservedGroup(WireModel):
     )
     """The requests that are not whole in base units, such as `7900m` of cpu."""
     pods: Annotated[tuple[PodRun, ...], Field(min_length=1, max_length=8192)]
-    """In the order of ranks."""
+    """The pods in the order of ranks."""
 
 
 class ReservationSpec(WireModel):
@@ -89,7 +90,7 @@ class ReservationSpec(WireModel):
     is_proved: Annotated[bool, Field(alias="proved")] = False
     """Whether it is proved that no better placement existed."""
     groups: Annotated[tuple[ReservedGroup, ...], Field(min_length=1, max_length=128)]
-    ttl_seconds: Annotated[int, Field(ge=1, le=86_400)]
+    ttl_seconds: Annotated[int, Field(ge=1, le=MAX_TTL_S)]
     """The reservation expires after this time unless it is confirmed."""
 
 
@@ -109,7 +110,7 @@ class ReservationStatus(WireModel):
     epoch: Count
     """Epoch of the leader that wrote this status; never decreases."""
     expires_at: Timestamp | None = None
-    """None once the reservation is confirmed."""
+    """Absent once the reservation is confirmed."""
     ended_at: Timestamp | None = None
     """When the reservation was released or expired."""
     message: Annotated[str, StringConstraints(max_length=512)] = ""
@@ -135,7 +136,7 @@ class PlacementReservation(WireModel):
     metadata: ReservationMetadata
     spec: ReservationSpec
     status: ReservationStatus | None = None
-    """None for a moment after the object is created."""
+    """Absent for a moment after the object is created."""
 
 
 def parse_reservation(document: object) -> PlacementReservation:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from generator.objects.yaml_document import parse_documents
-from topology.model.errors import ConfigError, ParseError
+from generator.objects.document import mapping_at, rows_at
+from generator.objects.yaml_document import list_documents
+from topology.model.errors import ConfigError
 
 TOPOLOGY_KINDS: Final = ("Topology", "ClusterNetworkTopology", "ClusterTopologyBinding")
 LEVEL_LISTS: Final = ("levels", "networkTopologySpec")
@@ -31,10 +32,8 @@ def parse_topology_levels(raw: bytes, *, source: str) -> tuple[str, ...]:
     Raises:
         ConfigError: the text is no YAML or JSON, or holds no Topology with keys.
     """
-    for document in parse_documents(raw, source=source):
-        if isinstance(document, ParseError):
-            raise ConfigError(str(document))
-        spec = document.value.get("spec") if isinstance(document.value, Mapping) else None
+    for document in list_documents(raw, source=source):
+        spec = mapping_at(document.value, "spec")
         keys = tuple(level.keys[0] for level in list_levels(spec) if level.keys)
         if keys:
             return keys
@@ -43,12 +42,9 @@ def parse_topology_levels(raw: bytes, *, source: str) -> tuple[str, ...]:
 
 def list_levels(spec: object) -> Iterator[TopologyLevel]:
     """Yield the levels of the spec of a Topology, coarsest first."""
-    if not isinstance(spec, Mapping):
-        return
-    levels = spec.get("levels") or _order_layers(spec.get("networkTopologySpec"))
-    for level in levels if isinstance(levels, list) else []:
-        if isinstance(level, Mapping):
-            yield TopologyLevel(_list_texts(level, _KEYS), _list_texts(level, _OTHER_NAMES))
+    layers = rows_at(spec, "networkTopologySpec")
+    for level in rows_at(spec, "levels") or _order_layers(layers):
+        yield TopologyLevel(_list_texts(level, _KEYS), _list_texts(level, _OTHER_NAMES))
 
 
 def _list_texts(level: Mapping[str, object], fields: tuple[str, ...]) -> tuple[str, ...]:
@@ -57,12 +53,11 @@ def _list_texts(level: Mapping[str, object], fields: tuple[str, ...]) -> tuple[s
     return tuple(text for text in texts if isinstance(text, str) and text)
 
 
-def _order_layers(layers: object) -> list[object]:
+def _order_layers(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return Koordinator's layers, each after its parent; a layer that repeats ends the list."""
-    rows = [row for row in layers if isinstance(row, Mapping)] if isinstance(layers, list) else []
     names = [row.get("topologyLayer") for row in rows]
     at = next((row for row in rows if row.get("parentTopologyLayer") not in names), None)
-    ordered: list[object] = []
+    ordered: list[Mapping[str, Any]] = []
     while at is not None and at not in ordered:
         ordered.append(at)
         name = at.get("topologyLayer")

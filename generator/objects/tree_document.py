@@ -20,7 +20,7 @@ class DomainRow(_TreeModel):
     parent: str | None
     """The domain of a higher tier that contains this one; not always of the next tier."""
     nodes: list[str] = Field(default_factory=list)
-    """In tier 1: all nodes, sorted."""
+    """The nodes of a domain of tier 1, sorted."""
     children: list[str] = Field(default_factory=list)
     """Above tier 1: the child domains, sorted."""
     switches: list[str]

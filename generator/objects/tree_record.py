@@ -62,8 +62,8 @@ class TreeRecord(NamedTuple):
     """The tree that was decided last, and the recent changes."""
 
     tree: TopologyTree | None
-    """As `strip_tree` returns it, empty if all outputs were removed; None if it is too large for
-    one object."""
+    """The tree as `strip_tree` returns it, empty if all outputs were removed; None if it is too
+    large for one object."""
     recent: RecentChanges = RecentChanges()
 
 
@@ -71,7 +71,7 @@ EMPTY_TREE: Final = build_tree((), tiers=())
 
 
 def strip_tree(tree: TopologyTree) -> TopologyTree:
-    """Return what is decided of a tree: the domains with nodes, and their names, tiers and parents.
+    """Return the decided part of a tree: domains with nodes, their names, tiers and parents.
 
     Switches, margins and unplaced nodes change without a change of any HyperNode or label.
     Cost: O(n log n) in domains and nodes.
@@ -129,7 +129,7 @@ class _HyperNodeRow(NamedTuple):
 class _Content(WireModel):
     tree: dict[str, Any] | None = None
     hypernodes: list[_HyperNodeRow] | None = None
-    """In older records, instead of the tree."""
+    """The HyperNodes, which older records have instead of the tree."""
     moved: dict[str, _Natural]
     deleted: list[tuple[_Natural, str, _Natural]]
 

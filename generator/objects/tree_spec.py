@@ -8,12 +8,12 @@ and nothing is planned until it is corrected.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from generator.objects.fabric import NodeName, TierName, check_tier_names
-from generator.objects.outputs import MAX_OUTPUTS, Output, OutputType, check_outputs
+from generator.objects.fabric import FabricSpec, check_tier_names
+from generator.objects.outputs import Output, OutputType, check_outputs
 from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice, PlaneModel, build_policies
 from topology.model.errors import ConfigError, ParseError, list_some, show
 from topology.model.validation import describe_validation
@@ -23,22 +23,23 @@ from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
 
 FABRIC_SOURCE: Final = f"{FABRIC_KIND} {FABRIC_NAME}"
 _LAST_COUNTS: Final = "the last good value counts"
-_PLANES: Final = TypeAdapter(
-    Annotated[tuple[PlaneModel, ...], Field(max_length=64)], config=DEFERRED
-)
 _TIER_NAMES: Final = "tierNames"
 _PLANE_FIELD: Final = "planes"
 _WHOLE_SPEC: Final = ""
-_TIERS: Final = TypeAdapter(Annotated[tuple[TierName, ...], Field(max_length=16)], config=DEFERRED)
 _OUTPUTS_FIELD: Final = "outputs"
 _PLANE_OF_OUTPUTS: Final = "outputs.plane"
 _MAX_SHOWN: Final = 10
-_SWEEPERS: Final = TypeAdapter(
-    Annotated[tuple[NodeName, ...], Field(max_length=256)], config=DEFERRED
-)
-_OUTPUTS: Final = TypeAdapter(
-    Annotated[tuple[Output, ...], Field(max_length=MAX_OUTPUTS)], config=DEFERRED
-)
+_SWEEPERS: Final = "sweepers"
+_ADAPTERS: Final[Mapping[str, TypeAdapter[Any]]] = {
+    field: TypeAdapter(FabricSpec.model_fields[name].rebuild_annotation(), config=DEFERRED)
+    for field, name in (
+        (_PLANE_FIELD, "planes"),
+        (_TIER_NAMES, "tier_names"),
+        (_OUTPUTS_FIELD, "outputs"),
+        (_SWEEPERS, "sweepers"),
+    )
+}
+"""What each field of the spec may be; each is validated alone."""
 
 
 class UnknownSetting(NamedTuple):
@@ -47,7 +48,7 @@ class UnknownSetting(NamedTuple):
     field: str
     """Below `spec`; empty for the whole spec."""
     problem: str
-    """What is wrong with its value, one line."""
+    """The fault of the value, in one line."""
 
 
 class TreeSpec(NamedTuple):
@@ -92,11 +93,11 @@ def parse_tree_spec(
         return _keep_last(last or DEFAULT_TREE_SPEC, faults, last)
     spec: Mapping[str, Any] = raw_spec or {}
     good = last or DEFAULT_TREE_SPEC
-    planes = _take(spec, _PLANE_FIELD, _PLANES, faults)
+    planes = _take(spec, _PLANE_FIELD, faults)
     policies = _parse_policies(planes, last=good.planes.policies, faults=faults)
-    names = _take(spec, _TIER_NAMES, _TIERS, faults)
-    outputs = _take(spec, _OUTPUTS_FIELD, _OUTPUTS, faults)
-    sweepers = _take(spec, "sweepers", _SWEEPERS, faults)
+    names = _take(spec, _TIER_NAMES, faults)
+    outputs = _take(spec, _OUTPUTS_FIELD, faults)
+    sweepers = _take(spec, _SWEEPERS, faults)
     plane, has_hypernodes, others = good.planes.plane_name, good.has_hypernodes, good.outputs
     if outputs is not None:
         others = tuple(row for row in outputs if row.type is not OutputType.HYPERNODE)
@@ -138,13 +139,11 @@ def show_field(field: str) -> str:
     return f"spec.{field}" if field else "spec"
 
 
-def _take(
-    spec: Mapping[str, Any], field: str, adapter: TypeAdapter[Any], faults: dict[str, str]
-) -> Any:  # noqa: ANN401 - differs by field
+def _take(spec: Mapping[str, Any], field: str, faults: dict[str, str]) -> Any:  # noqa: ANN401
     """Return the value of a field: empty if it is absent, None if it is wrong."""
     value = spec.get(field)
     try:
-        parsed = adapter.validate_python(() if value is None else value)
+        parsed = _ADAPTERS[field].validate_python(() if value is None else value)
         _refuse_duplicates([_get_name(item) for item in parsed])
         if field == _TIER_NAMES:
             check_tier_names(parsed)

@@ -83,9 +83,7 @@ def parse_write_policy(
         # `paused: "yes"` means a pause.
         problem = "spec.paused: expected true or false; it counts as true"
         problems.append(ParseError(problem, source=_SOURCE, excerpt=str(paused)))
-    approved = mapping_at(mapping_at(document, "metadata"), "annotations").get(
-        APPROVED_PLAN_ANNOTATION
-    )
+    approved = mapping_at(document, "metadata", "annotations").get(APPROVED_PLAN_ANNOTATION)
     if approved is not None and not is_plan_hash(approved):
         problem = f"metadata.annotations['{APPROVED_PLAN_ANNOTATION}']: expected the hash of a plan"
         problems.append(ParseError(problem, source=_SOURCE, excerpt=str(approved)))
@@ -108,16 +106,16 @@ def _check_hash(plan: str) -> str:
 
 
 def check_approval(document: Mapping[str, Any] | None, plan: str) -> None:
-    """Refuse the approval of a plan that is not held, if the Fabric object shows which one is.
+    """Refuse to approve a plan that is not held, if the Fabric object shows which plan is held.
 
-    Without a held plan in it, as where no server runs, only the approval of another plan counts
-    against it.
+    If it shows none, because no server runs, only an earlier approval of another plan is a reason
+    to refuse.
 
     Raises:
         ConfigError: another plan is held, or is approved already.
     """
     _check_hash(plan)
-    held = mapping_at(mapping_at(document, "status"), "held").get("hash")
+    held = mapping_at(document, "status", "held").get("hash")
     approved = parse_write_policy(document).approved_plan
     if is_plan_hash(held) and held != plan:
         raise ConfigError(

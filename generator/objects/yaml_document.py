@@ -7,16 +7,15 @@ module builds documents from the parser's events, with JSON's scalars only. It t
 module first on text that starts with `{`, which is about 50 times faster.
 
 Anchors, aliases and merge keys (`<<`) are accepted as kubectl accepts them. An alias is the value
-itself and not a copy, but a reader walks through it each time; so what all aliases of a file stand
-for is limited.
+itself and not a copy, but a reader walks through it each time; so the total size of the values that
+a file's aliases repeat is limited.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 import yaml
@@ -54,12 +53,12 @@ class _TextPosition(Protocol):
     """0-based."""
 
 
-class ValueFault(NamedTuple):
-    """A value that is left out of a document."""
+class Refused(NamedTuple):
+    """A value that is refused, at its place in a document that was parsed leniently."""
 
-    path: tuple[str | int, ...]
-    """Keys of mappings and indexes of lists; an item that is left out has no index of its own."""
     problem: str
+    kept: Any = None
+    """The first value of a repeated key, which counts; None for any other value."""
 
 
 class YamlDocument(NamedTuple):
@@ -69,8 +68,8 @@ class YamlDocument(NamedTuple):
     """Mappings with text keys, lists, text, numbers, booleans and None."""
     line: int
     """1-based, where it starts."""
-    faults: tuple[ValueFault, ...] = ()
-    """Values that were left out; empty unless the document was parsed leniently."""
+    has_refused: bool = False
+    """Whether `Refused` stands in place of some values; only if it was parsed leniently."""
 
 
 def parse_documents(
@@ -85,15 +84,14 @@ def parse_documents(
     Args:
         raw: UTF-8, or UTF-16 with a byte order mark.
         source: names the file in errors.
-        is_lenient: whether a repeated key or a tag costs its value (of a repeated key the first
-            value counts) instead of the document.
+        is_lenient: whether a repeated key or a tag costs its value instead of the document.
     """
     try:
         text = decode_text(raw)
     except UnicodeDecodeError as error:
         yield ParseError(f"not {error.encoding.upper()} at byte {error.start}", source=source)
         return
-    documents = _parse_json(text, source, is_lenient=is_lenient)
+    documents = _parse_json(text, source)
     for document in documents or _parse_yaml(text, source, is_lenient=is_lenient):
         if isinstance(document, ParseError):
             yield document
@@ -121,24 +119,34 @@ def describe_cut_end(raw: bytes) -> str:
     return "its last line has no value" if last.endswith(":") or last == "-" else ""
 
 
-def parse_document(raw: bytes, *, source: str) -> YamlDocument:
-    """Return the single document of a configuration file.
+def list_documents(raw: bytes, *, source: str) -> list[YamlDocument]:
+    """Return the documents of a file.
 
     Raises:
-        ConfigError: the file has no document, several, or a refused one.
+        ConfigError: one of them is refused.
     """
     documents: list[YamlDocument] = []
     for document in parse_documents(raw, source=source):
         if isinstance(document, ParseError):
             raise ConfigError(str(document))
         documents.append(document)
+    return documents
+
+
+def parse_document(raw: bytes, *, source: str) -> YamlDocument:
+    """Return the single document of a configuration file.
+
+    Raises:
+        ConfigError: the file does not have exactly one document, or the document is refused.
+    """
+    documents = list_documents(raw, source=source)
     if len(documents) != 1:
         raise ConfigError(f"{source}: expected one document, {describe_documents(documents)}")
     return documents[0]
 
 
 def describe_documents(documents: Sequence[YamlDocument]) -> str:
-    """Return which documents were found, as a part of a sentence."""
+    """Return a part of a sentence that names the documents of a file."""
     if not documents:
         return "got none"
     named = (f"{_describe(document.value)} at line {document.line}" for document in documents)
@@ -163,26 +171,58 @@ def _expand_list(document: YamlDocument) -> Iterator[YamlDocument]:
     `List`, if it has none.
     """
     value = document.value
-    kind, items = (value.get("kind"), value.get("items")) if isinstance(value, dict) else ("", "")
+    parts = value if isinstance(value, dict) else {}
+    kind, items, version = (usable(parts.get(key)) for key in ("kind", "items", "apiVersion"))
     if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):
-        own = {"apiVersion": value.get("apiVersion"), "kind": kind.removesuffix("List")}
+        own = {"apiVersion": version, "kind": kind.removesuffix("List")}
         implied = {key: word for key, word in own.items() if word} if own["kind"] else {}
-        faults = index_faults(document.faults, "items")
-        for index, item in enumerate(items):
+        for item in items:
             member = implied | item if isinstance(item, dict) else item
-            yield YamlDocument(member, document.line, faults.get(index, ()))
+            yield document._replace(value=member)
     elif value is not None:
         yield document
 
 
-def index_faults(faults: Iterable[ValueFault], key: str) -> dict[str | int, tuple[ValueFault, ...]]:
-    """Return the faults below `key` by the next step of their path, and with the rest of it."""
-    found: dict[str | int, tuple[ValueFault, ...]] = {}
-    for fault in faults:
-        if len(fault.path) > 1 and fault.path[0] == key:
-            inner = fault._replace(path=fault.path[2:])
-            found[fault.path[1]] = (*found.get(fault.path[1], ()), inner)
-    return found
+def usable(value: Any) -> Any:  # noqa: ANN401 - any value of a document
+    """Return a value of a document; for a refused value, the one that counts instead."""
+    return value.kept if isinstance(value, Refused) else value
+
+
+class ValueFault(NamedTuple):
+    """A part of a value that is left out."""
+
+    path: tuple[str | int, ...]
+    """Keys of mappings and indexes of lists."""
+    problem: str
+
+    def __str__(self) -> str:
+        """Return `path: problem`."""
+        return show(f"{'.'.join(map(str, self.path))}: {self.problem}")
+
+
+def leave_out_refused(value: Any) -> tuple[Any, list[ValueFault]]:  # noqa: ANN401 - any value
+    """Return a value without its refused parts, and the faults; a repeated key has its first."""
+    faults: list[ValueFault] = []
+    return _copy_usable(value, (), faults), faults
+
+
+def _copy_usable(value: Any, path: tuple[str | int, ...], faults: list[ValueFault]) -> Any:  # noqa: ANN401
+    if isinstance(value, Refused):
+        faults.append(ValueFault(path, value.problem))
+        return _copy_usable(value.kept, path, faults)
+    if isinstance(value, dict):
+        rows = [
+            (key, item, _copy_usable(item, (*path, key), faults)) for key, item in value.items()
+        ]
+        return {key: found for key, item, found in rows if not _is_lost(item)}
+    if isinstance(value, list):
+        copies = [_copy_usable(item, (*path, at), faults) for at, item in enumerate(value)]
+        return [copy for item, copy in zip(value, copies, strict=True) if not _is_lost(item)]
+    return value
+
+
+def _is_lost(value: object) -> bool:
+    return isinstance(value, Refused) and value.kept is None
 
 
 class _RepeatedKeyError(ValueError):
@@ -201,15 +241,15 @@ def refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _parse_json(text: str, source: str, *, is_lenient: bool) -> list[YamlDocument | ParseError]:
+def _parse_json(text: str, source: str) -> list[YamlDocument | ParseError]:
     """Return the documents of a JSON text; empty if the text may be YAML or has repeated keys.
 
     Several objects may follow one another, as several calls of kubectl write them to one file.
     """
     if not text.lstrip().startswith("{"):
         return []
-    # A repeated key is left to YAML's parser, which knows its path.
-    decoder = json.JSONDecoder(object_pairs_hook=refuse_repeated if is_lenient else None)
+    # A repeated key is left to YAML's parser, which names it and its line.
+    decoder = json.JSONDecoder(object_pairs_hook=refuse_repeated)
     documents: list[YamlDocument | ParseError] = []
     try:
         place = _skip_blanks(text, 0)
@@ -221,7 +261,7 @@ def _parse_json(text: str, source: str, *, is_lenient: bool) -> list[YamlDocumen
     except RecursionError:
         return [ParseError("nested too deeply", source=source)]
     except ValueError:
-        return []  # a flow mapping of YAML; YAML's error names the line
+        return []  # a repeated key, or a flow mapping of YAML; YAML's error names the line
     return documents
 
 
@@ -231,9 +271,11 @@ def _skip_blanks(text: str, place: int) -> int:
 
 
 def _parse_yaml(text: str, source: str, *, is_lenient: bool) -> Iterator[YamlDocument | ParseError]:
+    events = _limit_depth(yaml.parse(text, Loader=_LOADER))
     try:
-        events = yaml.parse(text, Loader=_LOADER)
-        yield from _build_documents(events, source, is_lenient=is_lenient)
+        yield from _DocumentBuilder(events, source, is_lenient=is_lenient).build_documents()
+    except _DepthError as error:
+        yield ParseError(f"nested deeper than {MAX_DEPTH}", source=source, line=error.line)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         yield ParseError(show(f"not YAML: {error.problem}"), source=source, line=_line_number(mark))
@@ -242,262 +284,210 @@ def _parse_yaml(text: str, source: str, *, is_lenient: bool) -> Iterator[YamlDoc
         yield ParseError(show(f"not YAML: {reason}"), source=source)
 
 
-def _build_documents(
-    events: Iterable[yaml.Event], source: str, *, is_lenient: bool
-) -> Iterator[YamlDocument | ParseError]:
-    aliases = _AliasAllowance()
-    builder = _DocumentBuilder(aliases, is_lenient=is_lenient)
-    start, depth = 1, 0
+class _DocumentError(Exception):
+    """A document is refused."""
+
+    def __init__(self, problem: str, line: int) -> None:
+        super().__init__(problem)
+        self.problem, self.line = problem, line
+
+
+class _DepthError(Exception):
+    """A container is nested too deeply, so that nothing behind it is read."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(line)
+        self.line = line
+
+
+def _limit_depth(events: Iterable[yaml.Event]) -> Iterator[yaml.Event]:
+    """Yield events.
+
+    libyaml needs quadratic time for deep flow collections, so reading ends there, even within a
+    document that is refused already.
+
+    Raises:
+        _DepthError: a container is nested too deeply.
+    """
+    depth = 0
     for event in events:
         depth += _DEPTH_CHANGES.get(type(event), 0)
         if depth > MAX_DEPTH:
-            # libyaml needs quadratic time for deep flow collections, so reading stops here,
-            # even within a document that is refused already.
-            line = _line_number(event.start_mark)
-            yield ParseError(f"nested deeper than {MAX_DEPTH}", source=source, line=line)
-            return
-        if isinstance(event, yaml.DocumentStartEvent):
-            builder = _DocumentBuilder(aliases, is_lenient=is_lenient)
-            start = _line_number(event.end_mark)
-        elif isinstance(event, yaml.DocumentEndEvent):
-            if builder.problem:
-                yield ParseError(builder.problem, source=source, line=builder.line)
-            else:
-                yield YamlDocument(builder.value, start, tuple(builder.faults))
-        elif not builder.problem:
-            builder.problem = builder.add(event)
-            builder.line = _line_number(event.start_mark)
+            raise _DepthError(_line_number(event.start_mark))
+        yield event
 
 
 def _line_number(mark: _TextPosition | None) -> int:
     return 1 if mark is None else mark.line + 1
 
 
-@dataclass(slots=True)
-class _AliasAllowance:
-    """How many more values the aliases of a file may stand for."""
-
-    left: int = MAX_ALIASED
-
-
-@dataclass(frozen=True, slots=True)
-class _Anchored:
-    """What an alias stands for."""
+class _Part(NamedTuple):
+    """A value, and what an alias of it stands for."""
 
     value: Any
     size: int = 1
     """Number of values in it, with those that its own aliases stand for."""
     height: int = 0
     """Levels of containers in it."""
-    faults: tuple[ValueFault, ...] = ()
-    """The values that were left out of it, with their paths in it."""
-    problem: str = ""
-    """Why it is left out itself; empty if it is not."""
-
-
-@dataclass(slots=True)
-class _OpenContainer:
-    """A mapping or a list whose end was not read yet."""
-
-    value: dict[str, Any] | list[Any]
-    path: tuple[str | int, ...]
-    anchor: str | None
-    problem: str
-    """Why it is left out; empty if it is not."""
-    first_size: int
-    """Number of values before it."""
-    first_fault: int
-    key: str | None = None
-    """The key whose value comes next."""
-    is_merging: bool = False
-    """Whether that key is the merge key."""
-    merged: list[Any] | None = None
-    """The value of its merge key, as a list of mappings."""
-    height: int = 1
 
 
 class _DocumentBuilder:
-    """Builds one document without recursion."""
+    """Builds the documents of a file. The depth of its events is limited, so it may recurse."""
 
-    def __init__(self, aliases: _AliasAllowance, *, is_lenient: bool) -> None:
-        self.value: Any = None
-        self.problem = ""
-        """Why the document is refused; empty if it is not."""
-        self.line = 1
-        """Line of the last event."""
-        self.faults: list[ValueFault] = []
-        """The values that were left out."""
-        self._aliases = aliases
+    def __init__(self, events: Iterator[yaml.Event], source: str, *, is_lenient: bool) -> None:
+        self._events = events
+        self._source = source
         self._is_lenient = is_lenient
-        self._open: list[_OpenContainer] = []
-        self._anchors: dict[str, _Anchored | None] = {}
+        self._num_left = MAX_ALIASED
+        """Values that further aliases of the file may stand for."""
+        self._anchors: dict[str, _Part | None] = {}
         """By name; None within the value that has the anchor."""
-        self._size = 0
-        """Number of values so far."""
+        self._depth = 0
+        self._line = 1
+        self._has_refused = False
 
-    def add(self, event: yaml.Event) -> str:
-        """Add the next event; return the problem with it, empty if there is none."""
-        if isinstance(event, yaml.ScalarEvent):
-            return self._add_scalar(event)
-        if isinstance(event, yaml.CollectionStartEvent):
-            return self._start_container(event)
-        if isinstance(event, yaml.CollectionEndEvent):
-            return self._end_container()
-        return self._add_alias(event.anchor or "") if isinstance(event, yaml.AliasEvent) else ""
+    def build_documents(self) -> Iterator[YamlDocument | ParseError]:
+        """Yield each document, or why it is refused.
 
-    @property
-    def _is_key(self) -> bool:
-        """Whether a key comes next."""
-        parent = self._open[-1] if self._open else None
-        return parent is not None and isinstance(parent.value, dict) and parent.key is None
+        Raises:
+            _DepthError: nothing behind this is read.
+            yaml.YAMLError: the same.
+        """
+        for event in self._events:
+            if not isinstance(event, yaml.DocumentStartEvent):
+                continue
+            start = _line_number(event.end_mark)
+            self._anchors, self._depth, self._has_refused = {}, 0, False
+            found: YamlDocument | ParseError
+            try:
+                found = YamlDocument(self._build_root(), start, self._has_refused)
+            except _DocumentError as error:
+                found = ParseError(error.problem, source=self._source, line=error.line)
+            # The rest of the document may be malformed, which refuses it too.
+            next(row for row in self._events if isinstance(row, yaml.DocumentEndEvent))
+            yield found
 
-    def _next_path(self) -> tuple[str | int, ...]:
-        """Return the path of the value that comes next."""
-        if not self._open:
-            return ()
-        parent = self._open[-1]
-        is_list = isinstance(parent.value, list)
-        return (*parent.path, len(parent.value) if is_list else parent.key or "")
+    def _build_root(self) -> Any:  # noqa: ANN401 - a document
+        event = next(self._events)
+        value = self._build(event).value
+        if isinstance(value, Refused):
+            raise _DocumentError(value.problem, _line_number(event.start_mark))
+        return value
 
-    def _refuse(self, problem: str) -> str:
-        """Leave the next value out if the document is lenient, else return the problem."""
-        if not self._is_lenient or not self._open or self._is_key or self._open[-1].is_merging:
-            return problem
-        self.faults.append(ValueFault(self._next_path(), problem))
-        self._open[-1].key = None
-        return ""
+    def _refuse(self, problem: str) -> Refused:
+        """Return the placeholder of a refused value that does not cost the document.
 
-    def _add_scalar(self, event: yaml.ScalarEvent) -> str:
-        is_plain = event.implicit[0] and event.tag is None
-        problem = "" if event.tag in _PLAIN_TAGS else _describe_tag(event.tag)
-        is_text = not is_plain or self._is_key
-        value: object = event.value if is_text else _resolve_scalar(event.value)
-        size = 1 + len(event.value) // _CHARS_PER_VALUE
-        if event.anchor is not None:
-            self._anchors[event.anchor] = _Anchored(value, size, problem=problem)
-        if problem:
-            return self._refuse(problem)
-        if self._is_key:
-            return self._set_key(event.value, is_merging=is_plain and event.value == _MERGE_KEY)
-        return self._attach(value, size)
+        Raises:
+            _DocumentError: the document is not read leniently.
+        """
+        if not self._is_lenient:
+            raise self._error(problem)
+        self._has_refused = True
+        return Refused(problem)
 
-    def _start_container(self, event: yaml.CollectionStartEvent) -> str:
-        is_mapping = isinstance(event, yaml.MappingStartEvent)
-        problem = "" if event.tag in _COLLECTION_TAGS else _describe_tag(event.tag)
-        started = _OpenContainer(
-            {} if is_mapping else [],
-            self._next_path(),
-            event.anchor,
-            problem,
-            first_size=self._size,
-            first_fault=len(self.faults),
-        )
+    def _error(self, problem: str) -> _DocumentError:
+        return _DocumentError(problem, self._line)
+
+    def _build(self, event: Any, *, is_key: bool = False) -> _Part:  # noqa: ANN401 - of a node
+        """Return the value that begins with an event.
+
+        Raises:
+            _DocumentError: the document is refused.
+        """
+        self._line = _line_number(event.start_mark)
+        if isinstance(event, yaml.AliasEvent):
+            return self._find_anchored(event.anchor or "")
         if event.anchor is not None:
             self._anchors[event.anchor] = None
-        refusal = self._refuse(problem) if problem else self._attach(started.value, 1)
-        self._open.append(started)
-        return refusal
+        if isinstance(event, yaml.ScalarEvent):
+            part = self._build_scalar(event, is_key=is_key)
+        else:
+            problem = "" if event.tag in _COLLECTION_TAGS else _describe_tag(event.tag)
+            refused = self._refuse(problem) if problem else None
+            self._depth += 1
+            is_list = isinstance(event, yaml.SequenceStartEvent)
+            part = self._build_list() if is_list else self._build_mapping()
+            self._depth -= 1
+            part = part if refused is None else part._replace(value=refused)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = part
+        return part
 
-    def _end_container(self) -> str:
-        ended = self._open.pop()
-        problem = "" if ended.merged is None else self._merge(ended, ended.merged)
-        if self._open:
-            self._open[-1].height = max(self._open[-1].height, ended.height + 1)
-        if ended.anchor is not None:
-            faults = [
-                fault._replace(path=fault.path[len(ended.path) :])
-                for fault in self.faults[ended.first_fault :]
-            ]
-            self._anchors[ended.anchor] = _Anchored(
-                ended.value,
-                self._size - ended.first_size,
-                ended.height,
-                () if ended.problem else tuple(faults),
-                ended.problem,
-            )
-        return problem
+    def _build_scalar(self, event: yaml.ScalarEvent, *, is_key: bool) -> _Part:
+        size = 1 + len(event.value) // _CHARS_PER_VALUE
+        if event.tag not in _PLAIN_TAGS:
+            return _Part(self._refuse(_describe_tag(event.tag)), size)
+        is_text = is_key or not (event.implicit[0] and event.tag is None)
+        return _Part(event.value if is_text else _resolve_scalar(event.value), size)
 
-    def _add_alias(self, name: str) -> str:
-        """Add the value of an anchor, as the parsers of Kubernetes do."""
-        anchored = self._anchors.get(name)
-        if anchored is None:
+    def _build_list(self) -> _Part:
+        parts: list[_Part] = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            parts.append(self._build(event))
+        return _wrap([part.value for part in parts], parts)
+
+    def _build_mapping(self) -> _Part:
+        parts: list[_Part] = []
+        values: dict[str, Any] = {}
+        merged: list[Any] | None = None
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            key, is_merging = self._build_key(event), _is_merge_key(event)
+            is_repeated = merged is not None if is_merging else key in values
+            if is_repeated:
+                problem = self._refuse(f"key {show(key)} given twice").problem
+                first = usable(values.get(key))
+                values[key] = Refused(f"{problem}; the first value counts", first)
+            part = self._build(next(self._events))
+            parts.append(part)
+            if is_repeated:
+                continue
+            if is_merging:
+                merged = part.value if isinstance(part.value, list) else [part.value]
+            else:
+                values[key] = part.value
+        self._line = _line_number(event.start_mark)
+        for source in merged or ():  # the first one counts, but own keys before all
+            if not isinstance(source, dict):
+                raise self._error(f"{_MERGE_KEY}: expected a mapping, or a list of mappings")
+            for key, value in source.items():
+                values.setdefault(key, value)
+        return _wrap(values, parts)
+
+    def _build_key(self, event: yaml.Event) -> str:
+        if isinstance(event, yaml.CollectionStartEvent):
+            self._line = _line_number(event.start_mark)
+            raise self._error("keys must be text")
+        key = self._build(event, is_key=True).value
+        if not isinstance(key, str):
+            raise self._error(key.problem if isinstance(key, Refused) else "keys must be text")
+        return key
+
+    def _find_anchored(self, name: str) -> _Part:
+        """Return what an alias stands for, as the parsers of Kubernetes do."""
+        part = self._anchors.get(name)
+        if part is None:
             is_inside = name in self._anchors
             where = "stands inside its own value" if is_inside else "has no anchor before it"
-            return f"alias *{show(name, 64)} {where}"
-        if anchored.problem:
-            return self._refuse(anchored.problem)
-        if self._is_key:
-            text = anchored.value
-            return self._set_key(text) if isinstance(text, str) else "keys must be text"
-        if len(self._open) + anchored.height > MAX_DEPTH:
-            return f"alias *{show(name, 64)}: nested deeper than {MAX_DEPTH}"
-        self._aliases.left -= anchored.size
-        if self._aliases.left < 0:
-            return f"the aliases of the file stand for more than {MAX_ALIASED} values"
-        path = self._next_path()
-        self.faults += (fault._replace(path=(*path, *fault.path)) for fault in anchored.faults)
-        if self._open:
-            self._open[-1].height = max(self._open[-1].height, anchored.height + 1)
-        return self._attach(anchored.value, anchored.size)
+            raise self._error(f"alias *{show(name, 64)} {where}")
+        if self._depth + part.height > MAX_DEPTH:
+            raise self._error(f"alias *{show(name, 64)}: nested deeper than {MAX_DEPTH}")
+        self._num_left -= part.size
+        if self._num_left < 0:
+            problem = f"the aliases of the file stand for more than {MAX_ALIASED} values"
+            raise self._error(problem)
+        return part
 
-    def _set_key(self, text: str, *, is_merging: bool = False) -> str:
-        parent = self._open[-1]
-        parent.key, parent.is_merging = text, is_merging
-        is_repeated = parent.merged is not None if is_merging else text in parent.value
-        if not is_repeated:
-            return ""
-        problem = f"key {show(text)} given twice"
-        if not self._is_lenient:
-            return problem
-        self.faults.append(ValueFault(self._next_path(), f"{problem}; the first value counts"))
-        return ""
 
-    def _attach(self, value: object, size: int) -> str:
-        self._size += size
-        if not self._open:
-            self.value = value
-            return ""
-        parent = self._open[-1]
-        if isinstance(parent.value, list):
-            parent.value.append(value)
-            return ""
-        key, parent.key = parent.key, None
-        if key is None:
-            return "keys must be text"
-        if not parent.is_merging:
-            parent.value.setdefault(key, value)
-        elif parent.merged is None:
-            parent.merged = value if isinstance(value, list) else [value]
-        parent.is_merging = False
-        return ""
+def _wrap(value: object, parts: Sequence[_Part]) -> _Part:
+    """Return a container of parts."""
+    size = 1 + sum(part.size for part in parts)
+    return _Part(value, size, 1 + max((part.height for part in parts), default=0))
 
-    def _merge(self, mapping: _OpenContainer, sources: Sequence[Any]) -> str:
-        """Add the keys of other mappings that a mapping lacks; the first source counts."""
-        own = mapping.value
-        if not isinstance(own, dict) or not all(isinstance(one, dict) for one in sources):
-            return f"{_MERGE_KEY}: expected a mapping, or a list of mappings"
-        own_keys = frozenset(own)
-        for source in sources:
-            for key, value in source.items():
-                own.setdefault(key, value)
-        return self._move_faults(mapping, own_keys)
 
-    def _move_faults(self, mapping: _OpenContainer, own_keys: Collection[str]) -> str:
-        """Give the faults below a merge key the paths of the keys that were merged."""
-        base = (*mapping.path, _MERGE_KEY)
-        faults = self.faults[mapping.first_fault :]
-        del self.faults[mapping.first_fault :]
-        for fault in faults:
-            rest = fault.path[len(base) :]
-            if fault.path[: len(base)] != base or not rest:
-                self.faults.append(fault)  # such as a second merge key
-                continue
-            rest = rest[1:] if isinstance(rest[0], int) else rest
-            if not rest:
-                return f"{_MERGE_KEY}: {fault.problem}"
-            if rest[0] not in own_keys:
-                self.faults.append(fault._replace(path=(*mapping.path, *rest)))
-        return ""
+def _is_merge_key(event: yaml.Event) -> bool:
+    if not isinstance(event, yaml.ScalarEvent) or event.value != _MERGE_KEY:
+        return False
+    return event.implicit[0] and event.tag is None
 
 
 def _describe_tag(tag: str | None) -> str:

@@ -34,7 +34,7 @@ class WitnessKind(StrEnum):
     OTHER_DOMAIN = "other-domain"
     """Most nodes of its domain are elsewhere by their cables."""
     NOT_IN_WITNESS = "not-in-witness"
-    """Its cables place it, and the witness does not."""
+    """The cables of the node place it, and the witness does not."""
     NOT_IN_CABLES = "not-in-cables"
     """The witness places it, and its cables do not."""
     OTHER_TIER = "other-tier"
@@ -85,10 +85,10 @@ def compare_witness(cables: TopologyTree, witness: TopologyTree) -> WitnessDiff:
         level = _match_tier(_restrict(domains, common), cable_tiers)
         if level is None:
             if common:
-                tier_rows.append(WitnessRow(WitnessKind.OTHER_TIER, tier, tier))
+                tier_rows.append(WitnessRow(WitnessKind.OTHER_TIER, node=tier, tier=tier))
             continue
         for row in _find_other_domains(tier, level):
-            found.setdefault(row.node, row)
+            found.setdefault(row.node, row)  # the lowest tier comes first, so the finest stays
     rows = [*tier_rows, *found.values(), *_find_one_sided(cables, witness)]
     order = list(WitnessKind)
     rows.sort(key=lambda row: (order.index(row.kind), natural_key(row.node)))
@@ -101,9 +101,9 @@ class _Level(NamedTuple):
     witness: Domains
     cables: Domains
     cables_of: Mapping[str, str]
-    """Of each domain of the witness: where most of its nodes are by their cables."""
+    """By domain of the witness: the domain of the cables with most of its nodes."""
     witness_of: Mapping[str, str]
-    """Of each domain of the cables: where most of its nodes are by the witness."""
+    """By domain of the cables: the domain of the witness with most of its nodes."""
     nests: float
     """Share of the nodes that are where most nodes of their domain of the witness are."""
     holds: float

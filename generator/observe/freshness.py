@@ -11,7 +11,7 @@ from generator.ingest.subnets import derive_refusal_findings
 from generator.observe.plan_blockers import derive_inventory_findings
 from generator.switches.report_kind import COLLECTOR, is_switch_report
 from topology.model.errors import show
-from topology.model.facts import Finding, FindingKind, Severity
+from topology.model.facts import Finding, FindingKind, PortName, Severity
 from topology.reports.observed_time import parse_observed_at
 from topology.reports.packed_reports import PackedReport
 
@@ -26,21 +26,24 @@ def derive_freshness_findings(
     now: datetime,
     period: timedelta | None,
     advice: str = "Check the agent there.",
+    unlinked: Collection[str] = (),
 ) -> list[Finding]:
     """Return a finding per listed node without a report, and per stale report.
 
-    A report that is as far ahead of the clock is stale too, and so is one whose time is absent or
-    unusable: its age would never show.
+    A report is also stale if its time is as far ahead of the clock, or is absent or unusable: its
+    age would never show.
 
     Args:
         reports: all reports. Without any report nothing is known, so no node is silent.
         listed: names of the nodes that should report.
-        now: with a time zone.
+        now: the current time, with a time zone.
         period: how often agents collect; None if ages mean nothing, as in saved reports.
-        advice: what to do about a stale report.
+        advice: how to mend a stale report.
+        unlinked: names of the nodes that surely have no link on any port.
     """
     names = {report.name for report in reports if report.device_kind is not None}
-    findings = [_build_silent_finding(name) for name in sorted(set(listed) - names) if names]
+    silent = sorted(set(listed) - names) if names else []
+    findings = [_build_silent_finding(name, is_unlinked=name in unlinked) for name in silent]
     limit = None if period is None else STALE_PERIODS * period
     findings += (
         _build_stale_finding(report, now, advice)
@@ -57,7 +60,7 @@ def derive_sweep_time_findings(
 
     Args:
         reports: all reports.
-        now: with a time zone.
+        now: the current time, with a time zone.
         period: how often agents collect; None for saved reports, which need no time.
     """
     named: set[str] = set()
@@ -90,23 +93,28 @@ def _has_good_time(report: PackedReport, now: datetime, limit: timedelta | None)
 def is_fresh(report: PackedReport, *, now: datetime, limit: timedelta) -> bool:
     """Return whether the time of a report is usable and at most `limit` from `now`.
 
-    One that is as far ahead is not: with a clock that is ahead, a node that is long gone would
-    count as present.
+    A report that is further ahead is not fresh: a node whose clock was ahead would count as present
+    long after it is gone.
     """
     observed = parse_observed_at(report.status.observed_at)
     return observed is not None and abs(now - observed) <= limit
 
 
-def _build_silent_finding(name: str) -> Finding:
+def _build_silent_finding(name: str, *, is_unlinked: bool) -> Finding:
+    """Return the finding of a node; its ports are what somebody has to look at in the rack."""
+    text = (
+        f"Node {name} sends no report and has no link on any port: check that it is powered."
+        if is_unlinked
+        else f"Node {name} has sent no report; its place is known only from what other devices "
+        "report. Check that the agent runs there."
+    )
     return Finding(
         kind=FindingKind.SILENT_NODE,
         device=name,
         port=None,
         severity=Severity.WARNING,
-        message=(
-            f"Node {name} has sent no report; its place is known only from what other devices "
-            "report. Check that the agent runs there."
-        ),
+        message=text,
+        ports=(PortName(name, ""),) if is_unlinked else (),
     )
 
 
@@ -191,14 +199,15 @@ class Periods(NamedTuple):
 
 
 def derive_report_findings(
-    inputs: Inputs, *, now: datetime, periods: Periods | None
+    inputs: Inputs, *, now: datetime, periods: Periods | None, unlinked: Collection[str] = ()
 ) -> list[Finding]:
     """Return the findings about missing or stale reports, failed walks and refused sweeps.
 
     Args:
         inputs: the reports, and the inventory of nodes that should report.
-        now: with a time zone.
+        now: the current time, with a time zone.
         periods: how often facts are collected; None for saved reports.
+        unlinked: names of the nodes that surely have no link on any port.
     """
     node_names = [node.name for node in inputs.inventory.nodes] if inputs.inventory else []
     refused = derive_refusal_findings(inputs.reports, unknown=inputs.unknown_subnets)
@@ -207,7 +216,9 @@ def derive_report_findings(
     agents = [report for report in inputs.reports if not is_switch_report(report)]
     walked = [report for report in inputs.reports if is_switch_report(report)]
     period = periods.agents if periods else None
-    agent_findings = derive_freshness_findings(agents, listed=node_names, now=now, period=period)
+    agent_findings = derive_freshness_findings(
+        agents, listed=node_names, now=now, period=period, unlinked=unlinked
+    )
     stale = derive_freshness_findings(
         walked,
         listed=(),

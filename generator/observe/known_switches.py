@@ -53,8 +53,8 @@ class KnownSwitches:
         """Begin with the history of another process.
 
         Args:
-            tree: of the last generation.
-            findings: those that existed then.
+            tree: the tree of the last generation.
+            findings: the findings of the last generation.
         """
         self._tree = tree
         self._cables: _SwitchCables | None = None
@@ -74,7 +74,7 @@ class KnownSwitches:
         Args:
             fabric: the new fabric.
             plane: the plane of the tree.
-            findings: those of the tree; symmetry shows lost switches without their names.
+            findings: the findings of the tree; symmetry shows lost switches without names.
         """
         findings = tuple(findings)
         unnamed = [row for row in findings if row.kind is FindingKind.LOST_SWITCH]
@@ -104,7 +104,7 @@ class KnownSwitches:
     def _find_gone(
         self, present: Collection[str], unnamed: Sequence[Finding]
     ) -> Mapping[str, Sequence[PortName]]:
-        """Return the ports that each known switch was cabled to that is not present.
+        """Return, for each known switch that is not present, the ports that it was cabled to.
 
         If most of them are gone, this is another input, and not a loss.
         """
@@ -142,7 +142,7 @@ class _Present:
 
         Args:
             ends: the ports that a switch was cabled to.
-            switches: those that are known. If an end is at a host, most hosts must be there.
+            switches: the known switches. If an end is at a host, most hosts must be there.
         """
         numbers = self._number_by_name
         devices = {end.device for end in ends}

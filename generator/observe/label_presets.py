@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from generator.outputs.node_labels import DEFAULT_PREFIX
+from generator.outputs.formats import DEFAULT_PREFIX
 
 _ANY_NUMBER: Final = "*"
 """At the end of a key: one level for each number that is there, the highest first."""
@@ -72,7 +72,7 @@ LABEL_PRESETS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def is_preset(keys: Sequence[str]) -> bool:
-    """Return whether these are the keys of a preset."""
+    """Return whether the keys are those of a preset."""
     return tuple(keys) in LABEL_PRESETS.values()
 
 
@@ -80,7 +80,7 @@ def select_present(keys: Sequence[str], present: Collection[str]) -> tuple[str, 
     """Return the keys that nodes have, in the order of the levels.
 
     Args:
-        keys: of a preset or any others, coarsest first.
+        keys: the label keys of a preset, or any others, coarsest first.
         present: all label keys of the nodes.
     """
     return tuple(key for pattern in keys for key in _expand(pattern, present))

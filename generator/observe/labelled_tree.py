@@ -2,7 +2,8 @@
 
 A domain is the whole path of values from the coarsest key down: a value that stands under two
 parents is two domains, and is reported. A node that lacks the finest labels is directly in the
-domain of the finest that it has; one that lacks the coarsest has a domain without a parent.
+domain of the finest label that it has. A node that lacks the coarsest label has a domain without a
+parent.
 """
 
 from __future__ import annotations
@@ -127,8 +128,8 @@ def _choose_names(
     """Return the name of each tier, lowest first.
 
     Args:
-        given: by the user; empty: the names follow from the keys.
-        keys: those that nodes have.
+        given: the names that the user gives; empty: the names follow from the keys.
+        keys: the label keys that nodes have.
         wanted: all keys that the names may be for, or none.
 
     Raises:
@@ -182,7 +183,7 @@ def _find_parent(path: _Path) -> _Path:
 def _find_missing_labels(
     paths: Mapping[_Path, Sequence[str]], keys: Sequence[str]
 ) -> Iterator[str]:
-    """Yield one line per label that some nodes lack although nothing explains it.
+    """Yield a line per label that nodes lack without a known reason.
 
     These nodes have a finer label, or other nodes of the same domain have this one. Nodes of
     machines with fewer levels lack labels as well, and are in domains of their own.
@@ -218,7 +219,7 @@ def _name_tiers(keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def _name_domains(paths: set[_Path]) -> dict[_Path, str]:
-    """Return the name of each path: its value, or with a hash of the path if that is no name.
+    """Return the name of each path: its value, with a hash of the path if the value is no name.
 
     So a name depends on its own path and on what other paths end in the same value.
     """

@@ -31,9 +31,11 @@ def restrict_to_listed(tree: TopologyTree, inventory: Inventory, *, reason: str)
 
 
 def name_as_listed(tree: TopologyTree, inventory: Inventory) -> TopologyTree:
-    """Return the tree with its nodes named as in the list, where a name means one listed node.
+    """Return the tree with each node renamed to the listed node that its name means.
 
-    A tree that was saved without a list has the names that hosts give themselves.
+    If two nodes mean the same listed node, both keep their names. Listed nodes found this way are
+    no longer unplaced. A tree that was saved without a list has the names that hosts give
+    themselves.
     """
     known = build_node_names(inventory.ids_by_node, tree.nodes)
     listed = {node.name for node in inventory.nodes}

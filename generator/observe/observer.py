@@ -51,7 +51,7 @@ class FabricObserver:
         self.reaches: tuple[SweepReach, ...] = ()
         """How far the sweeps of named nodes reach."""
         self.sweep_findings: tuple[Finding, ...] = ()
-        """Those about sweeps, also if there is no observation."""
+        """The findings about sweeps, also if there is no observation."""
         self._claim_builder = ClaimBuilder()
         self._known_switches = known_switches or KnownSwitches()
         self._owners: PreviousOwners = {}
@@ -71,7 +71,7 @@ class FabricObserver:
         Args:
             evidence: the inputs of this round.
             previous: the tree whose names are carried over.
-            now: with a time zone; sweeps that are dated later are ignored.
+            now: the current time, with a time zone; sweeps with a later date are ignored.
         """
         if self._is_same(evidence, now) and self._is_same_previous(previous):
             return
@@ -122,7 +122,10 @@ class FabricObserver:
         self.sweep_findings = report_claims.findings
 
     def _is_same_previous(self, previous: TopologyTree | None) -> bool:
-        """Return whether the last observation has the names that `previous` would give it."""
+        """Return whether `previous` changes no name.
+
+        It is the previous tree of the last update, or the last observed tree itself.
+        """
         last = self.observation.tree if self.observation is not None else None
         return previous is self._previous or (previous is not None and previous is last)
 
@@ -154,7 +157,7 @@ def explain_unknown(observation: Observation | None, plane: str) -> str:
     """Return why no node has a place in the tree.
 
     Args:
-        observation: of this round; None if no report is usable.
+        observation: the observation of this round; None if no report is usable.
         plane: the plane of the tree.
     """
     if observation is None:
@@ -183,9 +186,11 @@ def _extract_facts(reports: Iterable[PackedReport]) -> list[object]:
     for report in reports:
         if report.sweep is not None:
             sweeps.setdefault(report.sweep.subnet, set()).add(report.sweep.sweep_id)
-    return [
-        (report.content, report.status.observed_at)
-        if report.sweep is not None and len(sweeps[report.sweep.subnet]) > 1
-        else (report.content, report.status.sweeping, report.status.flapping)
-        for report in reports
-    ]
+    facts: list[object] = []
+    for report in reports:
+        status = report.status
+        if report.sweep is not None and len(sweeps[report.sweep.subnet]) > 1:
+            facts.append((report.content, status.observed_at))
+        else:
+            facts.append((report.content, status.sweeping, status.flapping))
+    return facts

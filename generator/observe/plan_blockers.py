@@ -1,7 +1,7 @@
 """Why nothing may be planned from an observation, and the finding about each reason. Pure.
 
-An input whose end is missing, a setting of the tree that is wrong and of which no good value is
-known, an entry of the inventory that names no node, and a domain that no API server can store.
+The reasons are: an input whose end is missing; a setting of the tree that is wrong, without a known
+good value; an entry of the inventory that names no node; and a domain that no API server can store.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def derive_size_findings(domains: Iterable[LargeDomain]) -> Iterator[Finding]:
 
 
 def withhold_findings(findings: Iterable[Finding], cuts: Sequence[CutInput]) -> Iterator[Finding]:
-    """Yield a finding per cut input, and of the others those that do not need a whole input."""
+    """Yield a finding per cut input, then the findings that do not need a whole input."""
     yield from (finding for finding in findings if finding.kind not in _NEEDS_WHOLE_INPUT)
     for cut in cuts:
         yield Finding(
@@ -165,7 +165,7 @@ def _show_place(inventory: Inventory, node: ListedNode) -> str:
 
 
 def describe_lost_entries(inventory: Inventory | None, previous: TopologyTree | None) -> str:
-    """Return why no node may leave its domain: an entry that names no node may be about it.
+    """Return why no node may leave its domain: an entry without a name may be of that node.
 
     Empty if every entry names its node, or if every placed node is listed anyway.
 

@@ -48,7 +48,7 @@ class _ReportedPort(NamedTuple):
 
     @property
     def is_wired_up(self) -> bool:
-        """Whether it is an Ethernet port that has a link."""
+        """Whether the port is an Ethernet port that has a link."""
         return self.medium is Medium.ETHERNET and self.state is PortState.UP
 
 
@@ -116,6 +116,7 @@ def _find_down_ports(
     if not down:
         return
     up = {name: states[name, PortState.UP] for name in down}
+    # A port is suspicious if most of the other ports of its name are up.
     suspicious = {name for name in down if up[name] > down[name] - 1}
     port_indexes = _find_ports(
         fabric,
@@ -148,7 +149,8 @@ def _find_down_ports(
 def _build_listed_finding(fabric: Fabric, port_index: int, peer: int) -> Finding:
     """Return the finding about a port that is down for its node, and cabled for another device.
 
-    The sweep may be older than the report, so it says which of them counts, and until when.
+    The sweep may be older than the report, so the finding says which of them counts, and until
+    when.
     """
     end, far_end = fabric.port_name(port_index), fabric.port_name(peer)
     is_swept = fabric.ports[port_index].medium is Medium.INFINIBAND
@@ -248,7 +250,9 @@ def _find_flapping_links(fabric: Fabric, reports: Iterable[PackedReport]) -> Ite
     for port_index in flapping:
         if port_index not in done:
             peer = peers.get(port_index)
-            done.update([port_index] if peer is None else [port_index, peer])
+            done.add(port_index)
+            if peer is not None:
+                done.add(peer)
             yield _build_flapping_finding(fabric, port_index, peer)
 
 

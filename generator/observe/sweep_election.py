@@ -53,9 +53,9 @@ class _SweepCandidate(NamedTuple):
 
     has_failed: bool
     reach_rank: int
-    """How little its last sweep showed, by `SweepReach.rank`."""
+    """The `SweepReach.rank` of the node's last sweep: the less the sweep showed, the higher."""
     role_rank: int
-    """Its current role: 0 elected, 1 spare, 2 none."""
+    """The current role of the node: 0 elected, 1 spare, 2 none."""
     node_rank: int
     """Position of its node in natural order of names."""
     port_position: int
@@ -80,11 +80,11 @@ def elect_sweepers(
     Args:
         reports: all reports.
         named: the result of the last election, and the nodes that a person allows to sweep.
-        now: with a time zone.
+        now: the current time, with a time zone.
         period: how often agents report; a node is silent after three periods without a report.
             None if times of reports are not renewed, so that only `unready` counts.
         unready: nodes whose agent is known not to be ready.
-        reach_ranks: by subnet and node, the ports whose sweep showed little, and how little.
+        reach_ranks: how little the sweep of a port showed, by subnet, node and port.
     """
     reports = sorted(reports, key=lambda report: (natural_key(report.name), report.name))
     before: dict[str, list[Sweeper]] = defaultdict(list)
@@ -113,7 +113,7 @@ def elect_sweepers(
         for sweeper in _elect_for_subnet(candidates.get(subnet, ())) or before[subnet]
     ]
     sweeps = (sweep for sweep in named.status.sweeps if sweep.subnet in known)
-    witnesses = (one for one in named.status.witnesses if one.subnet in known)
+    witnesses = (witness for witness in named.status.witnesses if witness.subnet in known)
     return FabricStatus(sweepers=tuple(sweepers), sweeps=tuple(sweeps), witnesses=tuple(witnesses))
 
 
@@ -136,7 +136,7 @@ def confirm_sweeps(
     counted = {sweep.subnet: sweep.node for sweep in status.sweeps}
     counted |= {sweep.subnet: sweep.node for sweep in used if sweep.is_confirmed or is_in_sync}
     sweeps = (CountedSweep(subnet=subnet, node=node) for subnet, node in sorted(counted.items()))
-    compared = {one.subnet: one.node for one in status.witnesses} | {
+    compared = {witness.subnet: witness.node for witness in status.witnesses} | {
         sweep.subnet: sweep.witness for sweep in used if sweep.witness or is_in_sync
     }
     witnesses = (
@@ -216,9 +216,12 @@ def _name_ranks(report: PackedReport, reach_ranks: _ReachRanks) -> dict[tuple[st
         for port, rank in reach_ranks.get((subnet, report.name), {}).items()
     }
     device = report.device if by_guid else None
-    return {
-        (port.subnet, port.name): by_guid[port.subnet, int(id_.value, 16)]
-        for port in (device.ports if device else ())
-        for id_ in port.ids
-        if port.subnet and id_.kind in _GUIDS and (port.subnet, int(id_.value, 16)) in by_guid
-    }
+    ranks: dict[tuple[str, str], int] = {}
+    for port in device.ports if device else ():
+        if not port.subnet:
+            continue
+        keys = [(port.subnet, int(id_.value, 16)) for id_ in port.ids if id_.kind in _GUIDS]
+        known = [by_guid[key] for key in keys if key in by_guid]
+        if known:
+            ranks[port.subnet, port.name] = known[-1]
+    return ranks

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from generator.objects.inventory import Inventory, ListedNode
 from topology.model.errors import list_some, show
 from topology.model.fabric import Fabric, columns_of
 from topology.model.fabric_columns import KIND_CODES
-from topology.model.facts import DeviceKind, Finding, FindingKind, PortName, Severity
+from topology.model.facts import DeviceKind, Finding, FindingKind, Impact, PortName, Severity
 from topology.model.ids import Id, IdKind, first_label, full_name, natural_key
 from topology.model.name_ranges import fold_names
 from topology.model.tree import TopologyTree
@@ -24,7 +24,7 @@ from topology.planes.plane import Plane
 
 _SUBJECT: Final = "inventory"
 _MAX_CHARS: Final = 120
-"""Of the names of one side."""
+"""Characters of the names of one side."""
 _MAX_EVIDENCE: Final = 64
 """Devices of one side in the evidence."""
 _MAX_IDS: Final = 4
@@ -38,8 +38,8 @@ _SHOWN_KINDS: Final = (
 )
 
 
-class _Named(NamedTuple):
-    """A node without a host, or a host without a node."""
+class _Unmatched(NamedTuple):
+    """A listed node that has no host in the fabric, or a host that is no listed node."""
 
     name: str
     ids: Sequence[Id]
@@ -50,12 +50,13 @@ def derive_unmatched_nodes(
 ) -> Iterator[Finding]:
     """Yield one finding if listed nodes have no host while hosts of the plane have no node.
 
-    Yields it as well if the tree has no node and listed nodes have neither a report nor a host.
+    Yields it as well if the tree has no node and no listed node has a report or a host. If some
+    have a report, the others are silent nodes, which are findings of their own.
     Cost: O(devices + ports) if a listed node is unplaced, else nothing.
 
     Args:
         inventory: the listed nodes; None: every host is its own node.
-        tree: of the plane.
+        tree: the tree of the plane.
         fabric: all devices.
         plane: the network of the tree.
     """
@@ -69,14 +70,18 @@ def derive_unmatched_nodes(
     unplaced = {row.node for row in tree.unplaced} & listed.keys()
     nodes = [row for row in np.flatnonzero(~has_port).tolist() if columns.nodes[row] in unplaced]
     hosts = [row for row in np.flatnonzero(has_port & is_host).tolist() if not columns.nodes[row]]
-    if not hosts:
-        nodes = [row for row in nodes if not (tree.nodes or fabric.devices[row].has_report)]
-    if not nodes:
+    if not nodes or (not hosts and (tree.nodes or _has_report(fabric, listed))):
         return
-    lone_nodes = [_Named(columns.nodes[row] or "", fabric.devices[row].ids) for row in nodes]
-    lone_hosts = [_Named(columns.names[row], fabric.devices[row].ids) for row in hosts]
+    lone_nodes = [_Unmatched(columns.nodes[row] or "", fabric.devices[row].ids) for row in nodes]
+    lone_hosts = [_Unmatched(columns.names[row], fabric.devices[row].ids) for row in hosts]
     severity = _rate([listed[node.name] for node in lone_nodes], inventory, tree)
     yield _build_finding(lone_nodes, lone_hosts, severity, _advise(lone_nodes, lone_hosts))
+
+
+def _has_report(fabric: Fabric, listed: Container[str]) -> bool:
+    """Return whether a listed node has sent a report."""
+    nodes = columns_of(fabric).nodes
+    return any(fabric.devices[row].has_report for row, node in enumerate(nodes) if node in listed)
 
 
 def derive_unlisted_members(
@@ -87,11 +92,13 @@ def derive_unlisted_members(
     Args:
         inventory: the listed nodes.
         members: the nodes that HyperNodes name.
-        tree: of the members that are listed.
+        tree: the tree whose domains list the members.
     """
     listed = {node.name: node for node in inventory.nodes}
-    lone_nodes = [_Named(name, listed[name].ids) for name in sorted(listed.keys() - set(members))]
-    lone_hosts = [_Named(name, ()) for name in sorted(set(members) - listed.keys())]
+    lone_nodes = [
+        _Unmatched(name, listed[name].ids) for name in sorted(listed.keys() - set(members))
+    ]
+    lone_hosts = [_Unmatched(name, ()) for name in sorted(set(members) - listed.keys())]
     if lone_nodes and lone_hosts:
         severity = _rate([listed[node.name] for node in lone_nodes], inventory, tree)
         yield _build_finding(
@@ -122,8 +129,8 @@ def _has_device(node: ListedNode) -> bool:
 
 
 def _build_finding(
-    nodes: Sequence[_Named],
-    hosts: Sequence[_Named],
+    nodes: Sequence[_Unmatched],
+    hosts: Sequence[_Unmatched],
     severity: Severity,
     advice: str,
     *,
@@ -141,27 +148,34 @@ def _build_finding(
         port=None,
         severity=severity,
         message=f"{found} {advice}",
-        ports=tuple(PortName(show(one.name), "") for one in evidence),
+        ports=tuple(PortName(show(device.name), "") for device in evidence),
+        impact=Impact(places=tuple(node.name for node in nodes)),
     )
 
 
-def _count(rows: Sequence[_Named], noun: str) -> str:
+def _count(rows: Sequence[_Unmatched], noun: str) -> str:
     return f"1 {noun} has" if len(rows) == 1 else f"{len(rows)} {noun}s have"
 
 
-def _advise(nodes: Sequence[_Named], hosts: Sequence[_Named]) -> str:
-    """Return what ids both sides have, and how to match them."""
+def _advise(nodes: Sequence[_Unmatched], hosts: Sequence[_Unmatched]) -> str:
+    """Return the sentence that names the ids of both sides, and says how to match them."""
     if not hosts:
         return "Check that the sources and the list of nodes are of one cluster."
-    pairs = _find_pairs([node.name for node in nodes], [one.name for one in hosts])
-    node_by_name, host_by_name = ({one.name: one for one in side} for side in (nodes, hosts))
-    named = next((one for one in hosts if _is_named(one)), hosts[0])
+    pairs = _find_pairs([node.name for node in nodes], [host.name for host in hosts])
+    node_by_name, host_by_name = (
+        {unmatched.name: unmatched for unmatched in side} for side in (nodes, hosts)
+    )
+    named = next((host for host in hosts if _is_named(host)), hosts[0])
     node, host = nodes[0], named
     if pairs:
         node, host = node_by_name[pairs[0][0]], host_by_name[pairs[0][1]]
     kind, value = IdKind.HOSTNAME.value, show(host.name)
     if not _is_named(host):
-        kind, value = next((one.kind.value, one.value) for one in host.ids if _is_listed(one))
+        kind, value = next(
+            (identifier.kind.value, identifier.value)
+            for identifier in host.ids
+            if _is_listed(identifier)
+        )
     advice = (
         f"Node {show(node.name)} is known by {_show_ids(node)}; host {show(host.name)} by "
         f"{_show_ids(host)}. Run the agent on the nodes, or list for each node an id of its host "
@@ -173,9 +187,11 @@ def _advise(nodes: Sequence[_Named], hosts: Sequence[_Named]) -> str:
     return f"{advice}. By their names the pairs may be {shown_pairs}; check this."
 
 
-def _is_named(host: _Named) -> bool:
+def _is_named(host: _Unmatched) -> bool:
     """Return whether a host has a name; one without is shown by its lowest GUID or MAC."""
-    return not any(_is_listed(one) and host.name.endswith(one.value) for one in host.ids)
+    return not any(
+        _is_listed(identifier) and host.name.endswith(identifier.value) for identifier in host.ids
+    )
 
 
 def _is_listed(identifier: Id) -> bool:
@@ -183,14 +199,14 @@ def _is_listed(identifier: Id) -> bool:
     return identifier.kind in _LISTED_KINDS
 
 
-def _show_ids(named: _Named) -> str:
+def _show_ids(unmatched: _Unmatched) -> str:
     """Return one id of each kind as text."""
-    values = {one.kind: one.value for one in reversed(named.ids)}
+    values = {identifier.kind: identifier.value for identifier in reversed(unmatched.ids)}
     shown = [f"{kind} {show(values[kind])}" for kind in _SHOWN_KINDS if kind in values]
-    return ", ".join([*(["its name"] if _is_named(named) else []), *shown[:_MAX_IDS]])
+    return ", ".join([*(["its name"] if _is_named(unmatched) else []), *shown[:_MAX_IDS]])
 
 
-def _show_names(rows: Sequence[_Named]) -> str:
+def _show_names(rows: Sequence[_Unmatched]) -> str:
     """Return names as ranges where they are plain, cut at a length."""
     names = sorted((row.name for row in rows), key=natural_key)
     if not all(map(_PLAIN.match, names)):
@@ -202,7 +218,7 @@ def _show_names(rows: Sequence[_Named]) -> str:
 
 
 def _find_pairs(nodes: Sequence[str], hosts: Sequence[str]) -> list[tuple[str, str]]:
-    """Return which node each host may be, if one rule pairs all of them; else nothing.
+    """Return the node of each host if one rule pairs all hosts; otherwise nothing.
 
     The rules: names that differ by their domain; names with the same numbers; names that end in the
     same number. The pairs are advice, and join nothing.

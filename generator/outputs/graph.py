@@ -16,6 +16,8 @@ from base64 import b64encode
 from typing import Any, Final, NamedTuple
 from xml.etree import ElementTree as ET
 
+from generator.kube.resources import CONFIG_MAPS
+from generator.outputs.formats import ExportSettings
 from generator.outputs.node_labels import render_node_labels
 from generator.outputs.owned_object import OwnedObject
 from topology.model.errors import ConfigError, show
@@ -28,7 +30,7 @@ MAX_BYTES: Final = 1000 << 10
 """A ConfigMap holds at most 1 MiB with everything in it."""
 
 
-def render_tree_config_map(tree: TopologyTree, *, name: str, namespace: str) -> OwnedObject:
+def render_tree_config_map(tree: TopologyTree, settings: ExportSettings) -> tuple[OwnedObject, ...]:
     """Return the ConfigMap.
 
     Raises:
@@ -43,10 +45,10 @@ def render_tree_config_map(tree: TopologyTree, *, name: str, namespace: str) -> 
                 f"the packed tree has {len(packed)} bytes, and a ConfigMap holds {MAX_BYTES}"
             )
         fields = {"binaryData": {PACKED_KEY: packed}}
-    return OwnedObject("v1", "ConfigMap", name, fields, namespace=namespace)
+    return (OwnedObject(CONFIG_MAPS, settings.name, fields, namespace=settings.namespace),)
 
 
-def render_text_config_map(text: str, *, key: str, name: str, namespace: str) -> OwnedObject:
+def render_text_config_map(text: str, *, key: str, settings: ExportSettings) -> OwnedObject:
     """Return a ConfigMap with one text, as a program mounts it.
 
     Raises:
@@ -55,16 +57,17 @@ def render_text_config_map(text: str, *, key: str, name: str, namespace: str) ->
     size = len(text.encode())
     if size > MAX_BYTES:
         raise ConfigError(f"{key} has {size} bytes, and a ConfigMap holds {MAX_BYTES}")
-    return OwnedObject("v1", "ConfigMap", name, {"data": {key: text}}, namespace=namespace)
+    fields = {"data": {key: text}}
+    return OwnedObject(CONFIG_MAPS, settings.name, fields, namespace=settings.namespace)
 
 
-def render_topograph(tree: TopologyTree) -> dict[str, Any]:
-    """Return the document; placed nodes are in tree order, and unplaced nodes have no layers."""
+def render_topograph(tree: TopologyTree, _settings: ExportSettings) -> str:
+    """Return the text; placed nodes are in tree order, and unplaced nodes have no layers."""
     instances = [
         {"id": row.node, "network_layers": [*row.values] if row.is_placed else [], "labels": {}}
         for row in render_node_labels(tree)
     ]
-    return {"instances": instances}
+    return json.dumps({"instances": instances}, indent=2) + "\n"
 
 
 _NAMESPACE: Final = "http://graphml.graphdrawing.org/xmlns"
@@ -81,7 +84,7 @@ class _Vertex(NamedTuple):
     """Position of the domain above in the list of vertices; -1 at the top."""
 
 
-def render_dot(tree: TopologyTree) -> str:
+def render_dot(tree: TopologyTree, _settings: ExportSettings) -> str:
     """Return the tree in Graphviz's language, highest tier on top."""
     lines = ["graph toponaut {", "  node [shape=box];"]
     for at, vertex in enumerate(_list_vertices(tree)):
@@ -96,7 +99,7 @@ def _escape(text: str) -> str:
     return show(text, MAX_LABEL).replace("\\", "\\\\").replace('"', '\\"')
 
 
-def render_graphml(tree: TopologyTree) -> str:
+def render_graphml(tree: TopologyTree, _settings: ExportSettings) -> str:
     """Return the tree as GraphML, with the kind and the name of each vertex as attributes."""
     root = ET.Element("graphml", xmlns=_NAMESPACE)
     for key in ("kind", "name"):

@@ -9,33 +9,29 @@ keys of a Topology are immutable there; aliases may change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
-from generator.outputs.node_labels import list_level_keys
+from generator.kube.resources import Resource
+from generator.outputs.formats import ExportSettings
+from generator.outputs.node_labels import build_tier_keys, list_level_keys
 from generator.outputs.owned_object import OwnedObject
+from topology.model.tree import TopologyTree
 
-API_VERSION: Final = "kai.scheduler/v1alpha1"
+TOPOLOGIES: Final = Resource("kai.scheduler", "v1alpha1", "topologies", "Topology")
+POD_GROUPS: Final = Resource("scheduling.run.ai", "v2alpha2", "podgroups", "PodGroup")
+"""Each PodGroup names the Topology by which it is scheduled."""
 
 
-def render_kai_objects(
-    tiers: Sequence[str], keys: Sequence[str], *, name: str, has_aliases: bool = True
-) -> tuple[OwnedObject, ...]:
+def render_kai_objects(tree: TopologyTree, settings: ExportSettings) -> tuple[OwnedObject, ...]:
     """Return the Topology.
-
-    Args:
-        tiers: the names of the tiers, lowest first.
-        keys: the label key of each tier.
-        name: the name of the Topology.
-        has_aliases: whether to write aliases; KAI before 0.17 has no such field.
 
     Raises:
         ConfigError: there are more levels than KAI takes.
     """
-    aliases = dict(zip(keys, tiers, strict=True)) if has_aliases else {}
+    keys = build_tier_keys(tree.tiers, settings.label_prefix)
+    aliases = dict(zip(keys, tree.tiers, strict=True)) if settings.has_aliases else {}
     levels = [
         {"nodeLabel": key, **({"alias": aliases[key]} if key in aliases else {})}
         for key in list_level_keys(keys)
     ]
-    fields = {"spec": {"levels": levels}}
-    return (OwnedObject(API_VERSION, "Topology", name, fields),)
+    return (OwnedObject(TOPOLOGIES, settings.name, {"spec": {"levels": levels}}),)

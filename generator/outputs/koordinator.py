@@ -9,13 +9,18 @@ apis/scheduling/v1alpha1/cluster_network_topology_types.go. Only the object `def
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any, Final
 
+from generator.kube.resources import Resource
+from generator.outputs.formats import ExportSettings
+from generator.outputs.node_labels import build_tier_keys
 from generator.outputs.owned_object import OwnedObject
 from topology.model.errors import ConfigError, show
+from topology.model.tree import TopologyTree
 
-API_VERSION: Final = "scheduling.koordinator.sh/v1alpha1"
+CLUSTER_NETWORK_TOPOLOGIES: Final = Resource(
+    "scheduling.koordinator.sh", "v1alpha1", "clusternetworktopologies", "ClusterNetworkTopology"
+)
 NAME: Final = "default"
 NODE_LAYER: Final = "NodeTopologyLayer"
 """Koordinator's own layer of single nodes; it ends the list."""
@@ -24,17 +29,14 @@ _WORD: Final = re.compile(r"[A-Za-z0-9]+", re.ASCII)
 
 
 def render_koordinator_objects(
-    tiers: Sequence[str], keys: Sequence[str]
+    tree: TopologyTree, settings: ExportSettings
 ) -> tuple[OwnedObject, ...]:
     """Return the ClusterNetworkTopology.
-
-    Args:
-        tiers: the names of the tiers, lowest first.
-        keys: the label key of each tier.
 
     Raises:
         ConfigError: two tiers would have one layer, or one of Koordinator's own.
     """
+    tiers, keys = tree.tiers, build_tier_keys(tree.tiers, settings.label_prefix)
     layers = [name_layer(tier) for tier in tiers]
     for at, layer in enumerate(layers):
         if layer in _BUILT_IN or layer in layers[:at]:
@@ -48,11 +50,7 @@ def render_koordinator_objects(
         rows.append({"labelKey": [key], **parent, "topologyLayer": layer})
         parent = {"parentTopologyLayer": layer}
     rows.append({**parent, "topologyLayer": NODE_LAYER})
-    return (
-        OwnedObject(
-            API_VERSION, "ClusterNetworkTopology", NAME, {"spec": {"networkTopologySpec": rows}}
-        ),
-    )
+    return (OwnedObject(CLUSTER_NETWORK_TOPOLOGIES, NAME, {"spec": {"networkTopologySpec": rows}}),)
 
 
 def name_layer(tier: str) -> str:

@@ -9,45 +9,29 @@ resourceflavor_types.go; v1beta1 has the same fields.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
-from generator.outputs.node_labels import list_level_keys
+from generator.kube.resources import Resource
+from generator.outputs.formats import MAX_FLAVOR_LABELS, ExportSettings
+from generator.outputs.node_labels import build_tier_keys, list_level_keys
 from generator.outputs.owned_object import OwnedObject
 from topology.model.errors import ConfigError
+from topology.model.tree import TopologyTree
 
-API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
-MAX_FLAVOR_LABELS: Final = 8
-
-
-class FlavorSpec(NamedTuple):
-    """A ResourceFlavor over the nodes with some labels."""
-
-    name: str
-    node_labels: Mapping[str, str]
-    """What selects its nodes; Kueue wants at least one label beside a topology."""
+TOPOLOGIES: Final = Resource("kueue.x-k8s.io", "v1beta2", "topologies", "Topology")
+RESOURCE_FLAVORS: Final = Resource("kueue.x-k8s.io", "v1beta2", "resourceflavors", "ResourceFlavor")
 
 
-def render_kueue_objects(
-    keys: Sequence[str],
-    *,
-    name: str,
-    flavor: FlavorSpec | None = None,
-    api_version: str = API_VERSION,
-) -> tuple[OwnedObject, ...]:
+def render_kueue_objects(tree: TopologyTree, settings: ExportSettings) -> tuple[OwnedObject, ...]:
     """Return the Topology and, if asked for, a ResourceFlavor, in the order of creation.
-
-    Args:
-        keys: the label keys of the tiers, lowest tier first.
-        name: the name of the Topology.
-        flavor: the flavor that uses the Topology.
-        api_version: the newest version that the cluster serves.
 
     Raises:
         ConfigError: there are more levels or labels than Kueue takes, or a flavor without labels.
     """
+    keys = build_tier_keys(tree.tiers, settings.label_prefix)
+    name, flavor = settings.name, settings.flavor
     levels = [{"nodeLabel": key} for key in list_level_keys(keys)]
-    objects = [OwnedObject(api_version, "Topology", name, {"spec": {"levels": levels}})]
+    objects = [OwnedObject(TOPOLOGIES, name, {"spec": {"levels": levels}})]
     if flavor is not None:
         if not 1 <= len(flavor.node_labels) <= MAX_FLAVOR_LABELS:
             raise ConfigError(
@@ -55,5 +39,5 @@ def render_kueue_objects(
                 f"not {len(flavor.node_labels)}"
             )
         spec = {"nodeLabels": dict(sorted(flavor.node_labels.items())), "topologyName": name}
-        objects.append(OwnedObject(api_version, "ResourceFlavor", flavor.name, {"spec": spec}))
+        objects.append(OwnedObject(RESOURCE_FLAVORS, flavor.name, {"spec": spec}))
     return tuple(objects)

@@ -10,14 +10,15 @@ features to be present.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
+from generator.kube.resources import Resource
+from generator.outputs.formats import ExportSettings
 from generator.outputs.node_labels import MAX_VALUE, render_node_labels
 from generator.outputs.owned_object import OwnedObject, is_object_name
 from topology.model.tree import TopologyTree
 
-API_VERSION: Final = "nfd.k8s-sigs.io/v1alpha1"
+NODE_FEATURES: Final = Resource("nfd.k8s-sigs.io", "v1alpha1", "nodefeatures", "NodeFeature")
 NODE_LABEL: Final = "nfd.node.kubernetes.io/node-name"
 FEATURE: Final = "toponaut.topology"
 _NAME_PREFIX: Final = "toponaut-"
@@ -28,18 +29,10 @@ def is_feature_node(name: str) -> bool:
     return is_object_name(f"{_NAME_PREFIX}{name}") and len(name) <= MAX_VALUE
 
 
-def render_nfd_objects(
-    tree: TopologyTree, tiers: Sequence[str], *, namespace: str
-) -> tuple[OwnedObject, ...]:
-    """Return a NodeFeature per placed node, in tree order.
-
-    Args:
-        tree: the tree.
-        tiers: the names of the tiers, lowest first; they become the names of the elements.
-        namespace: the namespace of NFD.
-    """
+def render_nfd_objects(tree: TopologyTree, settings: ExportSettings) -> tuple[OwnedObject, ...]:
+    """Return a NodeFeature per placed node, in tree order; the tiers are its elements."""
     return tuple(
-        _build_feature(row.node, dict(zip(tiers, row.values, strict=True)), namespace)
+        _build_feature(row.node, dict(zip(tree.tiers, row.values, strict=True)), settings.namespace)
         for row in render_node_labels(tree)
         if row.is_placed
     )
@@ -48,8 +41,7 @@ def render_nfd_objects(
 def _build_feature(node: str, elements: dict[str, str], namespace: str) -> OwnedObject:
     features = {"attributes": {FEATURE: {"elements": elements}}, "flags": {}, "instances": {}}
     return OwnedObject(
-        API_VERSION,
-        "NodeFeature",
+        NODE_FEATURES,
         f"{_NAME_PREFIX}{node}",
         {"spec": {"features": features, "labels": {}}},
         namespace=namespace,

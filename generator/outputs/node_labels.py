@@ -23,10 +23,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from enum import StrEnum
 from functools import cache
 from typing import Final, NamedTuple
 
+from generator.kube.resources import NODES
+from generator.outputs.formats import DEFAULT_PREFIX, ExportSettings, LabelFamily
 from generator.outputs.hypernode.forest import build_padding_name
 from generator.outputs.owned_object import OwnedObject, is_object_name
 from topology.model.errors import ConfigError, show
@@ -67,7 +68,6 @@ def name_domains(tree: TopologyTree) -> Mapping[str, tuple[str, ...]]:
     return {node: rows[node] for node in tree.nodes}
 
 
-DEFAULT_PREFIX: Final = "topology.toponaut.io"
 MAX_KEY: Final = 63
 MAX_LEVELS: Final = 16
 """The most levels in a Topology of Kueue or KAI."""
@@ -75,15 +75,6 @@ _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?\Z", re.ASCII)
 _RESERVED_PREFIXES: Final = ("kubernetes.io", "k8s.io")
 """Kubernetes keeps these and everything below them for itself."""
 _NVIDIA_TIERS: Final = ("leaf", "spine", "core")
-
-
-class LabelFamily(StrEnum):
-    """Keys of another tool that are written beside Toponaut's own."""
-
-    TOPOGRAPH = "topograph"
-    """`fabric.topograph.run/tier-N`, where tier 0 is nearest the nodes; topograph 1.0."""
-    NVIDIA = "nvidia"
-    """`network.topology.nvidia.com/{leaf,spine,core}`; topograph before 1.0."""
 
 
 def check_label_prefix(prefix: str) -> None:
@@ -249,38 +240,58 @@ def render_node_labels(tree: TopologyTree, *, is_padded: bool = True) -> tuple[N
         is_padded: whether numbers in values get four digits.
     """
     domains = name_domains(tree)
-    unplaced = [row.node for row in tree.unplaced]
-    names = {name: None for row in domains.values() for name in row}
-    alone = {node: f"{UNPLACED_PREFIX}{node}" for node in unplaced}
-    value_of = build_label_values(
-        [*names, *alone.values()], taken={*domains, *unplaced}, is_padded=is_padded
-    )
+    value_of = _name_values(tree, domains, is_padded=is_padded)
     placed = [
         NodeLabels(node, tuple(value_of[name] for name in row)) for node, row in domains.items()
     ]
     num_tiers = max(1, len(tree.tiers))
     rest = [
-        NodeLabels(node, (value_of[alone[node]],) * num_tiers, is_placed=False) for node in unplaced
+        NodeLabels(
+            row.node, (value_of[f"{UNPLACED_PREFIX}{row.node}"],) * num_tiers, is_placed=False
+        )
+        for row in tree.unplaced
     ]
     return (*placed, *rest)
 
 
-def render_label_objects(
-    tree: TopologyTree, keys: Sequence[Sequence[str]], *, is_padded: bool = True
-) -> tuple[OwnedObject, ...]:
-    """Return the labels of every node, as parts of Node objects.
+def list_domain_values(tree: TopologyTree) -> Mapping[str, tuple[str, ...]]:
+    """Return the label values of each domain with nodes: with numbers of four digits, and without.
 
-    Args:
-        tree: the tree.
-        keys: the keys of each tier, lowest first, from `list_label_keys`. A tree without tiers has
-            none, and no labels.
-        is_padded: whether numbers in values get four digits.
+    Cost: O(nodes x tiers).
     """
+    domains = name_domains(tree)
+    forms = [_name_values(tree, domains, is_padded=is_padded) for is_padded in (True, False)]
+    return {
+        row.name: tuple(dict.fromkeys(values[row.name] for values in forms))
+        for row in tree.domains
+        if row.start < row.stop
+    }
+
+
+def _name_values(
+    tree: TopologyTree, domains: Mapping[str, tuple[str, ...]], *, is_padded: bool
+) -> Mapping[str, str]:
+    """Return the value of each domain, with padding, and of each node without a place."""
+    unplaced = [row.node for row in tree.unplaced]
+    names = {name: None for row in domains.values() for name in row}
+    alone = [f"{UNPLACED_PREFIX}{node}" for node in unplaced]
+    return build_label_values([*names, *alone], taken={*domains, *unplaced}, is_padded=is_padded)
+
+
+def render_label_objects(tree: TopologyTree, settings: ExportSettings) -> tuple[OwnedObject, ...]:
+    """Return the labels of every node, as parts of Node objects; none of a tree without tiers.
+
+    Raises:
+        ConfigError: as `list_label_keys` does.
+    """
+    keys = list_label_keys(
+        tree.tiers, prefix=settings.label_prefix, families=settings.label_families
+    )
     if not keys:
         return ()
     return tuple(
-        OwnedObject("v1", "Node", row.node, labels=_build_labels(row, keys))
-        for row in render_node_labels(tree, is_padded=is_padded)
+        OwnedObject(NODES, row.node, labels=_build_labels(row, keys))
+        for row in render_node_labels(tree, is_padded=settings.is_padded)
     )
 
 

@@ -1,6 +1,6 @@
 """One Kubernetes object as an output renders it, and the names that Kubernetes accepts.
 
-Loads nothing else: the options of commands check names.
+Loads little else: the options of commands check names.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
+
+from generator.kube.resources import Resource
 
 MAX_OBJECT_NAME: Final = 253
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
@@ -29,8 +31,8 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 class OwnedObject(NamedTuple):
     """An object, or the part of an object, for server-side apply."""
 
-    api_version: str
-    kind: str
+    resource: Resource
+    """The kind of the object."""
     name: str
     fields: Mapping[str, Any] = _NOTHING
     """The top-level fields beside the metadata, such as `spec` or `data`."""
@@ -50,8 +52,8 @@ def render_object(row: OwnedObject) -> dict[str, Any]:
     if row.annotations:
         metadata["annotations"] = dict(row.annotations)
     return {
-        "apiVersion": row.api_version,
-        "kind": row.kind,
+        "apiVersion": row.resource.api_version,
+        "kind": row.resource.kind,
         "metadata": metadata,
         **row.fields,
     }

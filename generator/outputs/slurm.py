@@ -1,4 +1,4 @@
-"""Slurm's topology.conf, as a tree or as blocks, and topology.yaml with both: both ways.
+"""Slurm's topology.conf, as a tree or as blocks, and topology.yaml with both.
 
 Slurm knows nodes by its own NodeName; here it is the name of the node in the tree. Names of units
 (the switches of topology/tree, the blocks of topology/block) are those of the domains, and of the
@@ -27,7 +27,7 @@ import yaml
 from generator.outputs.hypernode.forest import build_padding_name
 from generator.outputs.node_labels import UNPLACED_PREFIX, hash_value
 from topology.model.errors import show
-from topology.model.name_ranges import expand_names, fold_names
+from topology.model.name_ranges import fold_names
 from topology.model.tree import TopologyTree
 
 _NAME: Final = re.compile(r"(?!.*[0-9]{20}\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z", re.ASCII)
@@ -77,7 +77,7 @@ def is_other_type(text: str) -> bool:
 
 
 def list_renamed_domains(tree: TopologyTree) -> list[tuple[str, str]]:
-    """Return the domains whose units have another name, and that name, in tree order."""
+    """Return the domains whose unit has another name than the domain, with both, in tree order."""
     return [row for row in _name_units(tree).items() if row[0] != row[1]]
 
 
@@ -164,7 +164,7 @@ def _fits(span: tuple[int, int], group: int) -> bool:
     """Return whether no run of blocks lies partly inside and partly outside of a domain.
 
     Args:
-        span: the first block of the domain, and the first one behind it.
+        span: the first block of the domain, and the first block after it.
         group: the number of blocks of a run; runs start at multiples of it.
     """
     start, stop = span
@@ -181,7 +181,7 @@ def _name_units(tree: TopologyTree) -> Mapping[str, str]:
 def _name_unit(name: str) -> str:
     """Return the name where Slurm takes it as it is, else one that ends in a hash."""
     tried = (name, hash_value(name), hash_value(f"unit-{name}"))
-    return next(one for one in tried if is_slurm_name(one) and not is_other_type(one))
+    return next(name for name in tried if is_slurm_name(name) and not is_other_type(name))
 
 
 TREE_TOPOLOGY: Final = "toponaut-tree"
@@ -263,11 +263,10 @@ def _fold_as_text(names: Sequence[str]) -> str:
 _MAX_PASSES: Final = 20
 """In each, Slurm resolves switches whose children are resolved; then it gives up."""
 _MAX_SIZES: Final = 16
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class SlurmTopology(NamedTuple):
-    """The units of a file, in its order."""
+    """The units of a topology.conf or topology.yaml, in order."""
 
     switches: tuple[SlurmSwitch, ...] = ()
     blocks: tuple[SlurmBlock, ...] = ()
@@ -284,79 +283,10 @@ class SlurmTopology(NamedTuple):
         return below
 
 
-def parse_topology_conf(text: str) -> SlurmTopology:
-    """Return the units of a topology.conf of either plugin.
-
-    Raises:
-        ValueError: a line has another form.
-    """
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    rows = [dict(_split_field(word) for word in line.split(" ")) for line in lines]
-    sizes = [row.pop("BlockSizes") for row in rows if "BlockSizes" in row]
-    return SlurmTopology(
-        tuple(_build_switch(row, "SwitchName", "Switches") for row in rows if "SwitchName" in row),
-        tuple(_build_block(row, "BlockName") for row in rows if "BlockName" in row),
-        tuple(int(size) for text in sizes for size in text.split(",")),
-    )
-
-
-def parse_topology_yaml(text: str) -> SlurmTopology:
-    """Return the units of a topology.yaml with a tree, and with blocks or without.
-
-    Raises:
-        ValueError: the file has another form.
-    """
-    try:
-        topologies = yaml.load(text, Loader=_LOADER)  # noqa: S506 - a safe loader
-        _require_texts(topologies)
-        trees = [row["tree"]["switches"] for row in topologies if "tree" in row]
-        layouts = [row["block"] for row in topologies if "block" in row]
-        return SlurmTopology(
-            tuple(_build_switch(row, "switch", "children") for rows in trees for row in rows),
-            tuple(_build_block(row, "block") for layout in layouts for row in layout["blocks"]),
-            tuple(size for layout in layouts for size in layout["block_sizes"]),
-        )
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(str(error)) from error
-
-
 def find_slurm_problem(topology: SlurmTopology) -> str:
     """Return the first error for which slurmctld does not start; empty if there is none."""
     problems = chain(_find_switch_problems(topology), _find_block_problems(topology))
     return next(problems, "")
-
-
-def _split_field(word: str) -> tuple[str, str]:
-    key, separator, value = word.partition("=")
-    if not (key and separator and value):
-        raise ValueError(f"'{show(word)}' is no KEY=VALUE")
-    return key, value
-
-
-def _require_texts(value: Any) -> None:  # noqa: ANN401 - a document
-    """Require that slurmctld reads every text of a document as a text.
-
-    Raises:
-        ValueError: it would read one as a number, a boolean or null.
-    """
-    if isinstance(value, dict | list):
-        for one in value.values() if isinstance(value, dict) else value:
-            _require_texts(one)
-    elif isinstance(value, str) and is_other_type(value):
-        raise ValueError(f"Slurm does not read '{show(value)}' as a text")
-
-
-def _expand(row: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """Return the names in a field, in either capitalization."""
-    return expand_names(str(row.get(key, row.get(key.lower(), ""))))
-
-
-def _build_switch(row: Mapping[str, Any], name: str, below: str) -> SlurmSwitch:
-    return SlurmSwitch(str(row[name]), _expand(row, "Nodes"), _expand(row, below))
-
-
-def _build_block(row: Mapping[str, Any], name: str) -> SlurmBlock:
-    return SlurmBlock(str(row[name]), _expand(row, "Nodes"))
 
 
 def _find_switch_problems(topology: SlurmTopology) -> Iterator[str]:

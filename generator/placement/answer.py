@@ -39,7 +39,7 @@ class Reason:
     """The most pods or slices that one allowed domain holds."""
     needed: int | None = None
     unit: str | None = None
-    """What `fits` and `needed` count: pods or slices."""
+    """The unit that `fits` and `needed` count: pods or slices."""
     known_tiers: tuple[str, ...] | None = None
     """The names of tiers that the request can use, lowest first."""
     excluded: Mapping[str, int] | None = None

@@ -154,7 +154,7 @@ def _solve_in_time(problem: Problem, *, explains: bool) -> Placement:
 
 
 def _find_best(problem: Problem) -> tuple[PlacementCandidate | None, bool]:
-    """Return the best placement, or any when the budget ends; and whether None is proved.
+    """Return the best placement found, and whether the search ended, which proves a None.
 
     A placement is proved only if both the steps of the preset's scheduler and the search ended.
     """
@@ -178,10 +178,10 @@ def _find_best(problem: Problem) -> tuple[PlacementCandidate | None, bool]:
 
 
 def _is_final(problem: Problem) -> bool:
-    """Return whether a placement of the steps is taken even if the search would place more pods.
+    """Return whether the scheduler's own steps decide even if the search would place more pods.
 
-    The scheduler chooses a domain by its score, or for the minimum of a group. That it does not try
-    another order of several groups is no reason to leave pods out.
+    They decide if the scheduler chooses a domain by its score, or for the minimum of a single
+    group. Other schedulers leave pods out only because they do not try another order of groups.
     """
     walk = PRESETS[problem.request.preset].walk
     if walk is None:

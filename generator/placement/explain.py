@@ -77,7 +77,7 @@ def _slice_reason(snapshot: Snapshot, group: GangGroup, *, is_growth: bool) -> R
 
 
 def no_domain_reason(problem: Problem) -> Reason | None:
-    """Return the required tier that no node has a domain of; None if there is none."""
+    """Return the reason that no node has a domain of a required tier; None if nodes have one."""
     for tier in _bound_tiers(problem.request):
         if not _has_domain(problem.snapshot, problem.snapshot.levels.height_of(tier)):
             return Reason(ReasonKind.NO_DOMAIN, tier=tier)
@@ -85,7 +85,7 @@ def no_domain_reason(problem: Problem) -> Reason | None:
 
 
 def _conflict_reason(problem: Problem) -> Reason | None:
-    """Return the required tier that the gang's running pods already violate."""
+    """Return the reason that running pods of the gang already violate a required tier, or None."""
     if problem.own_pods.stray_tier is not None:
         return Reason(ReasonKind.CONFLICT, tier=problem.own_pods.stray_tier)
     levels, request = problem.snapshot.levels, problem.request
@@ -196,7 +196,7 @@ def judge_domains(
 
 
 def find_shortage(problem: Problem) -> str:
-    """Return the resource that no node lists as a pod needs it; empty if there is none.
+    """Return a resource of which no node lists as much as a pod needs; empty if there is none.
 
     A node that lists no slots is one slot, which its first pod with devices takes. So a request in
     slots rarely fits nodes that list other resources, and the answer says what they list.
@@ -222,6 +222,11 @@ def _judge_tier(
     problem: Problem, tier: int, chosen: int, num_pods: int, shortage: str
 ) -> list[DomainVerdict]:
     slots = problem.shapes[problem.scarcest_shape].slots_by_tier[tier]
+    if 0 < tier < problem.root:
+        # A node outside the tree is its own unit of every tier, and no domain.
+        levels = problem.snapshot.levels
+        num = int(np.searchsorted(levels.starts[tier], problem.snapshot.num_tree_nodes))
+        slots = slots[: max(num, chosen + 1)]
     rank = np.arange(len(slots)) - np.minimum(slots, num_pods) * len(slots)
     nearest_first = np.argsort(rank)[: MAX_SHOWN_DOMAINS + 1].tolist()
     order = [chosen, *(unit for unit in nearest_first if unit != chosen)]
@@ -416,14 +421,14 @@ def without_exclusions(problem: Problem) -> Problem:
 
 
 def count_excluded_nodes(problem: Problem) -> dict[str, int]:
-    """Return the number of nodes that each cause excludes for some group; zero counts are left out.
+    """Return the number of nodes that each cause excludes for any group, without zero counts.
 
     A node is counted once, under its first cause: those of `Exclusion`, then in the order of
-    `Snapshot.node_masks`.
+    `Snapshot.allowed_by_cause`.
     """
     counts = problem.snapshot.count_unschedulable()
     remaining = problem.snapshot.schedulable.copy()
-    masks = [problem.snapshot.node_masks(group) for group in problem.request.groups]
+    masks = [problem.snapshot.allowed_by_cause(group) for group in problem.request.groups]
     for cause, allowed in ((cause, row[cause]) for cause in masks[0] for row in masks):
         num_excluded = int((remaining & ~allowed).sum())
         if num_excluded:

@@ -36,7 +36,10 @@ class SliceLayer:
 
 
 class DomainSpread(NamedTuple):
-    """How many domains of a tier the pods of a group use, if any pod is placed."""
+    """The fewest and the most domains of a tier that the pods of a group may use.
+
+    It binds only a group with placed pods.
+    """
 
     tier: str
     least: int
@@ -104,7 +107,7 @@ class FlatGroups:
     groups: list[GangGroup] = field(default_factory=list)
     sets: list[GroupSet] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
-    """Of all groups and sets."""
+    """The names of all groups and sets."""
 
 
 def flatten_groups(rows: Sequence[wire.GroupRow]) -> FlatGroups:
@@ -144,7 +147,11 @@ def _add_members(
 
 
 def _check_row(builder: FlatGroups, row: wire.GroupRow, path: str) -> None:
-    """Refuse a repeated name, count with children, deep nesting and an unreachable minimum."""
+    """Check one row, and remember its name.
+
+    The name must be unique. A group has either a count or children; only a group without children
+    may have the fields of pods. The depth, the minimum and the spread must be possible.
+    """
     if row.name in builder.names:
         raise PlacementRequestError(f"{path}.name", f"two groups are named {show(row.name)}")
     builder.names.add(row.name)

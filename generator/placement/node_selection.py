@@ -42,7 +42,7 @@ class NodeRequirement(NamedTuple):
     """Whether `key` is a field of the node, not a label."""
 
     def accepted_values(self, known: Mapping[str, int]) -> list[bool]:
-        """Return per known value of the label whether it passes, and last: whether no label does.
+        """Return whether each known value passes; the last entry is for a node without the label.
 
         Args:
             known: the values of the label on any node, in the order of their numbers.
@@ -110,7 +110,7 @@ class Toleration(NamedTuple):
 
     @property
     def text(self) -> str | None:
-        """The form `key` or `key=value`, which is for every effect; None if it has none."""
+        """The short form `key` or `key=value`; None if the toleration cannot be written so."""
         if self.effect or not self.key or "=" in self.key:
             return None
         if self.operator is TolerationOperator.EXISTS:

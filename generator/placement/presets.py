@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 
 class Preset(StrEnum):
-    """The system whose order of preferences is followed."""
+    """The scheduler whose order of preferences a search follows."""
 
     KOORDINATOR = "koordinator"
     VOLCANO = "volcano"
@@ -109,7 +109,7 @@ class CandidateTiers(StrEnum):
 
 
 class SortKey(StrEnum):
-    """What domains are sorted by."""
+    """The value by which domains are sorted."""
 
     RUNNING = "running"
     """More running pods of the gang first."""
@@ -148,9 +148,9 @@ class AncestorOrder(StrEnum):
 
     NONE = "no"
     OWN_FIRST = "after"
-    """Its own value first, then those above, nearest first."""
+    """The own value first, then the values of ancestors, nearest first."""
     ANCESTORS_FIRST = "before"
-    """Those above first, from the top, then its own value."""
+    """The values of ancestors first, from the top, then the own value."""
 
 
 class DomainSort(NamedTuple):

@@ -90,7 +90,7 @@ def count_request(quantities: Mapping[str, int | str]) -> dict[str, int]:
     """Return the units that a pod needs, by resource, of quantities in base units or with suffix.
 
     Raises:
-        ValueError: one is no quantity, or is out of range; the message names the resource.
+        ValueError: a quantity is malformed or out of range; the message names the resource.
     """
     units: dict[str, int] = {}
     for name, quantity in quantities.items():

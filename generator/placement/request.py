@@ -22,7 +22,7 @@ from topology.model.errors import PlacementRequestError, show
 from topology.model.validation import describe_fault
 
 Nested = TypeVar("Nested")
-"""What a group or a set becomes for a reader of requests."""
+"""The result of a group or a set in a fold over a request."""
 
 
 class EvictionPolicy(StrEnum):
@@ -142,11 +142,14 @@ class PlacementRequest:
         leaves: Sequence[Sequence[Nested]],
         wrap: Callable[[int, list[Nested]], list[Nested]],
     ) -> list[Nested]:
-        """Return what the outermost groups and sets become, groups before sets.
+        """Fold the tree of groups and sets, and return the results of the outermost ones.
+
+        The results of groups come before those of sets.
 
         Args:
-            leaves: what each group becomes.
-            wrap: returns what a set becomes, from its index and what is in it, inner sets first.
+            leaves: the result of each group.
+            wrap: returns the result of a set from its index and the results inside it. Inner sets
+                are wrapped first, and their results come before those of groups.
         """
         sets: list[list[Nested]] = []
         for index, row in enumerate(self.sets):
@@ -181,7 +184,9 @@ class PlacementRequest:
 
 
 def validate_document(document: Mapping[str, Any]) -> wire.Spec:
-    """Return the `spec` of a document of kind PlacementRequest; rules on several fields are open.
+    """Return the `spec` of a document of kind PlacementRequest; checks each field alone.
+
+    `parse_request` also checks the rules that concern several fields.
 
     Raises:
         PlacementRequestError: a field is malformed; the path is relative to `spec`.

@@ -115,7 +115,10 @@ class _RequestModel(BaseModel):
 
 
 def _read_list(*names: str) -> Callable[[object], object]:
-    """Return a reader of the short form of a row: a list of its values, or of its only one's."""
+    """Return a reader of the short form of a row: the list of its values.
+
+    If the row has a single field, the list is the value of that field.
+    """
 
     def read(value: object) -> object:
         if not isinstance(value, list | tuple):

@@ -2,7 +2,7 @@
 
 What is decided, once for all outputs:
 - `desired`: observation and observed HyperNodes to planned changes and their problems. Pure.
-- `plan`: the ordered actions that keep the cluster valid after each one. Pure.
+- `hypernode_plan`: the ordered actions that keep the cluster valid after each one. Pure.
 - `conflicts`: names, children and nodes that foreign HyperNodes share with ours. Pure.
 - `decided_tree`: the tree that was decided last, and the step from it. Pure.
 - `guard`: whether a plan may be written, or is held for an approval. Pure.
@@ -12,10 +12,10 @@ What is decided, once for all outputs:
 - `writer`: carries a decision out: the record, then the HyperNodes.
 
 The outputs that follow the decided tree:
-- `export_check`: reads an export back before it is written.
 - `rendered`: the kinds of objects of each output, rendered from the tree that was decided last.
 - `outputs`: what the outputs should be in a round.
 - `object_plan`: which objects to apply, to leave, to remove and to take over.
+- `hypernode_output`: how far the HyperNodes agree with the decided tree. Pure.
 - `output_outcomes`: the result of each output, and the conditions that say so. Pure.
 - `cluster_outputs`: applies the outputs to a cluster, a bounded number of writes a round.
 - `folder_outputs`: writes the same documents as files.

@@ -13,20 +13,11 @@ from typing import Any, Final, NamedTuple
 from generator.kube.cache import StoredObject
 from generator.kube.resources import NODES, Resource
 from generator.objects.document import mapping_at
-from generator.reconcile.object_plan import (
-    KindPlan,
-    ObjectAction,
-    ObjectOp,
-    plan_nodes,
-    plan_objects,
-)
+from generator.outputs import kai, kueue
+from generator.reconcile.object_plan import KindPlan, ObjectAction, plan_objects
 from generator.reconcile.output_outcomes import OutputOutcome, OutputsOutcome, RefusedWrite
 from generator.reconcile.outputs import PublishRequest
 from generator.reconcile.rendered import (
-    KAI_POD_GROUPS,
-    KAI_TOPOLOGIES,
-    KUEUE_TOPOLOGIES,
-    RESOURCE_FLAVORS,
     ObjectSet,
     OwnedParts,
     RenderedOutput,
@@ -49,7 +40,7 @@ from topology.model.errors import (
 
 
 class _User(NamedTuple):
-    """A kind of objects that name those of another kind."""
+    """A kind whose objects refer to objects of another kind."""
 
     resource: Resource
     find_name: Callable[[Mapping[str, Any]], object]
@@ -58,16 +49,16 @@ class _User(NamedTuple):
 
 _USERS: Final[Mapping[Resource, _User]] = MappingProxyType(
     {
-        KAI_TOPOLOGIES: _User(
-            KAI_POD_GROUPS, lambda spec: mapping_at(spec, "topologyConstraint").get("topology")
+        kai.TOPOLOGIES: _User(
+            kai.POD_GROUPS, lambda spec: mapping_at(spec, "topologyConstraint").get("topology")
         ),
-        KUEUE_TOPOLOGIES: _User(RESOURCE_FLAVORS, lambda spec: spec.get("topologyName")),
+        kueue.TOPOLOGIES: _User(kueue.RESOURCE_FLAVORS, lambda spec: spec.get("topologyName")),
     }
 )
 _UNCHANGEABLE: Final = 422
 """What a server answers to such a change."""
 REPLACEABLE: Final = frozenset(_USERS)
-"""The kinds whose objects are deleted and created again where they cannot change."""
+"""The kinds whose objects are deleted and created again if they cannot change."""
 
 
 def require_unused(objects: ClusterStore, resource: Resource, name: str) -> None:
@@ -115,7 +106,7 @@ class ClusterPublisher:
 
         Args:
             objects: the objects of the cluster.
-            namespace: of the objects that have one.
+            namespace: the namespace of the objects, except cluster-wide ones.
             clock: monotonic, in seconds.
         """
         self._objects = objects
@@ -193,15 +184,7 @@ class ClusterPublisher:
         """
         listing = self._objects.read(self._find_kind(objects.resource))
         observed = {row.name: row for row in listing.objects}
-        if objects.resource == NODES:
-            return plan_nodes(
-                objects.objects,
-                observed,
-                manager=objects.manager,
-                busy=request.busy,
-                takeover=request.takeover,
-            )
-        return plan_objects(objects.objects, observed, manager=objects.manager)
+        return plan_objects(objects, observed, busy=request.busy, takeover=request.takeover)
 
     def _carry_out(
         self, objects: ObjectSet, plan: KindPlan, outcome: OutputOutcome
@@ -209,7 +192,7 @@ class ClusterPublisher:
         """Write the plan as far as this round may; return the outcome with its result."""
         taken = "exists, and another writer owns it"
         refusals = [RefusedWrite(key, taken, is_conflict=True) for key in plan.taken]
-        num_current, num_pending = plan.num_current, 0
+        num_current, num_pending, num_before = plan.num_current, 0, self._num_written
         for action in plan.actions:
             found = self._write(objects, action)
             if isinstance(found, RefusedWrite):
@@ -221,6 +204,7 @@ class ClusterPublisher:
         return outcome._replace(
             num_current=outcome.num_current + num_current,
             num_pending=outcome.num_pending + num_pending,
+            num_written=outcome.num_written + self._num_written - num_before,
             deferred=(*outcome.deferred, *plan.deferred),
             refusals=(*outcome.refusals, *refusals),
         )
@@ -285,23 +269,25 @@ class ClusterPublisher:
         Raises:
             KubeError: the server refuses it, or does not answer.
         """
-        resource, manager, observed = objects.resource, objects.manager, action.observed
-        if action.op is ObjectOp.RELEASE:
-            self._apply(objects, _render_bare_node(action.key), action, is_forced=True)
+        resource, observed = objects.resource, action.observed
+        if action.desired is None:
+            if resource == NODES:
+                self._apply(objects, _render_bare_node(action.key), action, is_forced=True)
+            elif observed is not None:
+                self._delete(resource, observed)
             return
-        if action.op is ObjectOp.DELETE and observed is not None:
-            self._delete(resource, observed)
-            return
-        document = {} if action.desired is None else action.desired.document
-        is_ours = self._limits.has_written(key) or action.op is ObjectOp.TAKE_OVER
-        is_ours = is_ours or (observed is not None and manager in observed.value)
+        document = action.desired.document
+        owns_part = observed is not None and objects.manager in observed.value
+        is_ours = self._limits.has_written(key) or action.is_takeover or owns_part
         if self._limits.is_in_use(key, part):
             require_unused(self._objects, resource, action.key)
         try:
             self._apply(objects, document, action, is_forced=is_ours)
         except KubeError as error:
-            if resource not in REPLACEABLE or error.status != _INVALID or observed is None:
+            is_immutable = error.status == _INVALID and resource in REPLACEABLE
+            if not is_immutable or observed is None:
                 raise
+            # A field of the object cannot change: delete the object and create it again.
             require_unused(self._objects, resource, action.key)
             self._delete(resource, observed)
             self._replaced_at_s[key] = self._clock()

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from generator.objects.fabric import Condition, ConditionType, HeldPlan
 from generator.reconcile.guard import PlanVerdict
-from generator.reconcile.plan import Op
+from generator.reconcile.hypernode_plan import Op
 from topology.model.errors import list_some, show
 from topology.reports.fabric_status import fabric_head
 from topology.reports.observed_time import is_ahead, parse_observed_at
@@ -30,7 +30,7 @@ class ConditionChange(NamedTuple):
     type: ConditionType
     is_true: bool
     reason: str
-    """In CamelCase, from a closed set."""
+    """A word in CamelCase, from a closed set."""
     message: str = ""
 
 
@@ -77,10 +77,10 @@ def build_degraded(
     """Return the Degraded condition: data is missing or contradictory.
 
     Args:
-        kinds: of the findings that are warnings or errors.
+        kinds: the kinds of the findings that are warnings or errors.
         num_problems: number of inputs, or parts of them, that cannot be used.
         unusable: nodes whose reports or sweeps cannot be used.
-        wrong_settings: what is wrong in the spec of the Fabric object, one line each.
+        wrong_settings: the faults in the spec of the Fabric object, one line each.
     """
     parts = [f"findings: {', '.join(sorted(kinds))}"] if kinds else []
     if unusable:
@@ -89,10 +89,12 @@ def build_degraded(
     parts += [show(text, _MAX_SETTING) for text in wrong_settings[:_MAX_SETTINGS_SHOWN]]
     if num_problems:
         parts.append("some input cannot be used; the log says which")
-    other = (
-        "SettingWrong" if wrong_settings else "InputSkipped" if num_problems else "EvidenceWhole"
-    )
-    reason = "FindingsStand" if kinds else other
+    if kinds:
+        reason = "FindingsStand"
+    elif wrong_settings:
+        reason = "SettingWrong"
+    else:
+        reason = "InputSkipped" if num_problems else "EvidenceWhole"
     return ConditionChange(ConditionType.DEGRADED, bool(parts), reason, "; ".join(parts))
 
 
@@ -100,7 +102,7 @@ def build_change_blocked(verdict: PlanVerdict | None) -> ConditionChange:
     """Return the ChangeBlocked condition: true if a plan is held.
 
     Args:
-        verdict: on the plan; None if there is no plan, or it may be written.
+        verdict: why the plan is held; None if there is no plan, or it may be written.
     """
     if verdict is None or verdict.is_allowed:
         return ConditionChange(ConditionType.CHANGE_BLOCKED, is_true=False, reason="WithinBudget")
@@ -118,7 +120,8 @@ def build_damped(num_changes: int, conflict_text: str) -> tuple[ConditionChange,
         num_changes: number of actions.
         conflict_text: conflicts with foreign HyperNodes, empty if there are none.
     """
-    text = f"{num_changes} changes wait, because their HyperNodes were written a short time ago"
+    what = "1 change waits" if num_changes == 1 else f"{num_changes} changes wait"
+    text = f"{what}, because HyperNodes of the plan were written a short time ago"
     message = "; ".join(filter(None, (text, conflict_text)))
     return build_ready(reason="RecentlyWritten", message=message), build_change_blocked(None)
 
@@ -128,7 +131,7 @@ def build_held_plan(verdict: PlanVerdict, *, before: HeldPlan | None, now: datet
     counts = verdict.counts
     return HeldPlan(
         hash=verdict.hash,
-        since=_valid_since(before, verdict.hash, now) or _render_time(now),
+        since=_valid_since(before, verdict.hash, now) or render_time(now),
         creates=counts.get(Op.CREATE, 0),
         updates=counts.get(Op.UPDATE, 0),
         deletes=counts.get(Op.DELETE, 0),
@@ -170,7 +173,7 @@ def merge_conditions(
             status=status,
             last_transition_time=last.last_transition_time
             if last and is_unchanged
-            else _render_time(now),
+            else render_time(now),
             reason=change.reason,
             message=show(change.message, _MAX_MESSAGE),
         )
@@ -202,5 +205,6 @@ def _render_model(model: BaseModel) -> dict[str, Any]:
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def _render_time(now: datetime) -> str:
+def render_time(now: datetime) -> str:
+    """Return a time of the status, in whole seconds."""
     return now.isoformat(timespec="seconds").replace("+00:00", "Z")

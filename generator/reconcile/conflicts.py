@@ -26,13 +26,13 @@ class ConflictKind(StrEnum):
     """What a foreign HyperNode has in common with ours."""
 
     NAME = "name"
-    """It has the name of a desired HyperNode, which is not written."""
+    """The HyperNode has the name of a desired one, which is not written."""
     UNREADABLE = "unreadable"
     """It has the name of a desired HyperNode, which is not written, and cannot be read."""
     CHILD = "child"
-    """It lists one of our HyperNodes, which gets no second parent and is not deleted."""
+    """The HyperNode lists one of ours, which gets no second parent and is not deleted."""
     TERMINATING = "terminating"
-    """It is ours, and was deleted: it is not written before its finalizers are gone."""
+    """The HyperNode is ours, and was deleted: it is not written before its finalizers are gone."""
 
 
 class Conflict(NamedTuple):
@@ -53,16 +53,17 @@ def find_conflicts(
     our_names = {hypernode.name for hypernode in desired} | {
         hypernode.name for hypernode in all_observed if hypernode.is_ours
     }
-    conflicts = [
-        conflict
-        for foreign in all_observed
-        if not foreign.is_ours
-        for conflict in (
-            Conflict(foreign.name, _find_name_kind(foreign), foreign.name),
-            *(Conflict(child, ConflictKind.CHILD, foreign.name) for child in foreign.children),
-        )
-        if conflict.name in our_names
-    ]
+    conflicts: list[Conflict] = []
+    for foreign in all_observed:
+        if foreign.is_ours:
+            continue
+        if foreign.name in our_names:
+            conflicts.append(Conflict(foreign.name, _find_name_kind(foreign), foreign.name))
+        conflicts += [
+            Conflict(child, ConflictKind.CHILD, foreign.name)
+            for child in foreign.children
+            if child in our_names
+        ]
     conflicts += [
         Conflict(hypernode.name, ConflictKind.TERMINATING, hypernode.name)
         for hypernode in all_observed
@@ -79,9 +80,10 @@ class Overlap(NamedTuple):
     """A foreign HyperNode that contains, or may contain, nodes of our HyperNodes."""
 
     foreign: str
-    """Its name."""
+    """The name of the foreign HyperNode."""
     nodes: tuple[str, ...]
-    """In natural order; empty if it selects by patterns or labels, which are not evaluated."""
+    """The nodes in natural order; empty if the HyperNode selects by patterns or labels, which are
+    not evaluated."""
 
 
 def find_overlaps(
@@ -93,15 +95,12 @@ def find_overlaps(
     node, and a person decides which of the two to delete.
     """
     our_nodes = {node for hypernode in desired for node in hypernode.nodes}
-    overlaps = [
-        Overlap(
-            hypernode.name, tuple(sorted(our_nodes.intersection(hypernode.nodes), key=natural_key))
-        )
-        for hypernode in observed
-        if not hypernode.is_ours
-        and our_nodes
-        and (hypernode.num_inexact_members or our_nodes.intersection(hypernode.nodes))
-    ]
+    overlaps = []
+    for hypernode in observed:
+        shared = our_nodes.intersection(hypernode.nodes)
+        may_share = bool(our_nodes) and hypernode.num_inexact_members > 0
+        if not hypernode.is_ours and (shared or may_share):
+            overlaps.append(Overlap(hypernode.name, tuple(sorted(shared, key=natural_key))))
     return tuple(sorted(overlaps, key=lambda row: natural_key(row.foreign)))
 
 

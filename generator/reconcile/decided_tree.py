@@ -63,9 +63,9 @@ class PreviousTree:
         Args:
             record: the last decision.
             observed: the HyperNodes that exist.
-            desired: of the last plan of this process.
-            tree: the tree that it was made from. If this plan was decided, it is the previous
-                tree itself, with its switches.
+            desired: the desired tree of the last plan of this process.
+            tree: the tree from which that plan was made. If the plan was decided, this tree is the
+                previous tree, with its switches.
         """
         is_recorded = record is not None and record.tree is not None
         source = (record, () if is_recorded else observed)
@@ -100,7 +100,7 @@ class TreeStep(NamedTuple):
     last: TopologyTree
     """Without a record, that of our HyperNodes; empty without both."""
     desired: TopologyTree
-    """As `strip_tree` returns it."""
+    """The desired tree, as `strip_tree` returns it."""
     recent: RecentChanges = RecentChanges()
     """Within the window of the budget."""
     is_recorded: bool = True
@@ -124,10 +124,10 @@ def build_step(
 
     Args:
         record: the last decision; None without one.
-        desired: as `strip_tree` returns it; None while it is unknown: the last one stays.
+        desired: the tree as `strip_tree` returns it; None: unknown, the last tree stays.
         existing: the tree of our HyperNodes, which counts if no tree is recorded.
         budget: its window says how long a change counts.
-        now: with a time zone.
+        now: the current time, with a time zone.
     """
     recorded = None if record is None else record.tree
     last = recorded or existing or EMPTY_TREE
@@ -151,10 +151,10 @@ def build_record(
     """Return the record of a decision.
 
     Args:
-        decision: that is carried out.
+        decision: the step that is carried out.
         moved: nodes that it takes out of a domain; empty if a person approved it.
         deleted: domains that it deletes, as (tier, name); empty if a person approved it.
-        now: with a time zone.
+        now: the current time, with a time zone.
     """
     now_s = int(now.timestamp())
     recent = RecentChanges(
@@ -170,9 +170,9 @@ def add_unplaced(
     """Return a decided tree with every other node of the cluster as unplaced.
 
     Args:
-        tree: that was decided.
-        nodes: of the cluster.
-        unplaced: those of the tree of this round, with their reasons.
+        tree: the tree that was decided last.
+        nodes: the names of the nodes of the cluster.
+        unplaced: the unplaced nodes of this round's tree, with their reasons.
     """
     placed = set(tree.nodes)
     why = {row.node: row for row in unplaced}

@@ -31,7 +31,7 @@ from generator.reconcile.conditions import (
 from generator.reconcile.decided_tree import TreeStep, build_record, build_step, with_past_times
 from generator.reconcile.desired import PlannedChanges
 from generator.reconcile.guard import PlanEvidence, PlanVerdict, hash_plan, judge_plan
-from generator.reconcile.plan import Action, plan_changes
+from generator.reconcile.hypernode_plan import Action, plan_changes
 from generator.reconcile.write_delays import (
     NO_DEBOUNCE,
     DebounceConfig,
@@ -48,35 +48,34 @@ NOT_WANTED: Final = "spec.outputs of the Fabric object has no entry of type hype
 
 
 class WriteMemory(NamedTuple):
-    """What the rounds before this one leave to it. It is lost in a restart."""
+    """What earlier rounds pass on to this round. A restart loses it."""
 
     pending: PendingPlan | None = None
     """The plan that waits; None if nothing is left to write."""
     last_writes: Mapping[str, LastWrite] = MappingProxyType({})
-    """By domain, of what was decided anew."""
+    """By domain: the last write of a new decision."""
     last_restores: Mapping[str, LastWrite] = MappingProxyType({})
-    """By domain, of what was decided before."""
+    """By domain: the last write that restored an earlier decision."""
     num_failures: int = 0
     """Rounds in a row whose writes failed."""
     void_approval: str = ""
     """An ended approval that could not be removed. It is ignored."""
     restoration: tuple[object, tuple[Action, ...]] | None = None
-    """The last tree and the HyperNodes, and the actions that restore the tree."""
+    """A cache: the last tree with the HyperNodes as key, and the actions that restore the tree."""
 
 
 NO_MEMORY: Final = WriteMemory()
 
 
 class RoundState(NamedTuple):
-    """What one round decides on."""
+    """The input of one round's decision."""
 
     planned: PlannedChanges | None
     """None while nothing can be planned; `not_ready` says why."""
     now: datetime
-    """With a time zone."""
+    """The current time, with a time zone."""
     observed: tuple[HyperNode, ...] = ()
-    """What the plan changes: the HyperNodes that exist; without HyperNodes as an output, those of
-    the tree that was decided last."""
+    """The HyperNodes that exist."""
     record: TreeRecord | None = None
     """The last decision."""
     existing: TopologyTree | None = None
@@ -93,19 +92,20 @@ class RoundState(NamedTuple):
     is_removal: bool = False
     """Whether all HyperNodes are removed because the Fabric object says so: a person decided."""
     is_decision_only: bool = False
-    """Whether no HyperNode is written: only the other outputs follow the decision."""
-    unwanted: tuple[Action, ...] = ()
-    """The removal of HyperNodes that are no output any more."""
+    """Whether HyperNodes are no output: only the others follow the decision, and ours are
+    removed."""
     is_leader: bool = True
     is_dry_run: bool = False
     pace: DebounceConfig = NO_DEBOUNCE
     now_s: float = 0.0
-    """Of a monotonic clock."""
+    """The time of a monotonic clock."""
 
     @property
     def block(self) -> str:
         """Why an allowed plan is not written; empty if it is."""
-        return "Paused" if self.policy.is_paused else "DryRun" if self.is_dry_run else ""
+        if self.policy.is_paused:
+            return "Paused"
+        return "DryRun" if self.is_dry_run else ""
 
     @property
     def is_writing(self) -> bool:
@@ -116,6 +116,11 @@ class RoundState(NamedTuple):
     def actions(self) -> tuple[Action, ...]:
         """The plan."""
         return () if self.planned is None else self.planned.actions
+
+    @property
+    def unwanted(self) -> tuple[Action, ...]:
+        """The removal of HyperNodes that are no output any more."""
+        return plan_changes((), self.observed) if self.is_decision_only else ()
 
     @property
     def conflict_text(self) -> str:
@@ -131,7 +136,7 @@ class DecisionKind(StrEnum):
     """Nothing is left to write."""
     WRITE = "write"
     RESTORE = "restore"
-    """It is what was decided before, and is written."""
+    """The plan restores what was decided before, and is written."""
     WAIT = "wait"
     """For a quiet plan, or for the windows of its objects."""
     HOLD = "hold"
@@ -159,9 +164,11 @@ class Decision(NamedTuple):
     changed since a person approved, and if the same plan follows from other evidence later, a
     person decides anew."""
     plan: tuple[Action, ...] = ()
-    """What is carried out: the plan of the round, or the restoration of the last one."""
+    """The plan that is carried out: the plan of the round, or the restoration of the last one."""
+    plan_hash: str = ""
+    """The hash of `plan`; empty without a plan."""
     actions: tuple[Action, ...] = ()
-    """What is written as HyperNodes, in this order."""
+    """The writes of HyperNodes, in their order."""
     conditions: tuple[ConditionChange, ...] = ()
     """After the writes, if none fails; a condition that is not listed stays."""
     verdict: PlanVerdict | None = None
@@ -175,7 +182,7 @@ class Decision(NamedTuple):
     memory: WriteMemory = NO_MEMORY
     """For the next round, if every write is done."""
     pending: PendingPlan | None = None
-    """What waits if a write fails."""
+    """Words for the work that waits if a write fails."""
     block: str = ""
     """Why an allowed plan is not written: `Paused` or `DryRun`."""
     conflict_text: str = ""
@@ -187,7 +194,9 @@ class Decision(NamedTuple):
 
     def without_plan(self) -> Decision:
         """Return the decision to leave the HyperNodes as they are."""
-        return self._replace(kind=DecisionKind.NOTHING, approval="", plan=(), actions=())
+        return self._replace(
+            kind=DecisionKind.NOTHING, approval="", plan=(), plan_hash="", actions=()
+        )
 
     @property
     def held(self) -> PlanVerdict | None:
@@ -196,7 +205,7 @@ class Decision(NamedTuple):
 
 
 def decide(state: RoundState, memory: WriteMemory = NO_MEMORY) -> Decision:
-    """Return what a round writes and reports."""
+    """Return the decision of a round: the plan to write or hold, and the status to report."""
     last_record = state.record
     redated = None if last_record is None else with_past_times(last_record, state.now)
     if redated is not None:  # with the times of a clock that was ahead, it would use up the budget
@@ -220,7 +229,7 @@ def decide(state: RoundState, memory: WriteMemory = NO_MEMORY) -> Decision:
         decision = _adopt(state, memory)
     if redated is not None and state.is_writing and decision.record is None:
         decision = decision._replace(record=redated)
-    if state.unwanted and state.is_writing:
+    if state.is_decision_only and state.is_writing:
         decision = decision._replace(actions=state.unwanted)
     return decision._replace(
         last_record=last_record,
@@ -254,7 +263,7 @@ def _adopt(state: RoundState, memory: WriteMemory) -> Decision:
     """Return the decision about a tree whose HyperNodes exist already, as after an upgrade.
 
     It is recorded as decided. With conflicts, some of its HyperNodes do not exist, and their
-    changes count as of any plan.
+    changes count as in any plan.
     """
     step = _build_step(state)
     is_too_large = state.record is not None and state.record.tree is None
@@ -306,6 +315,7 @@ def _decide_allowed(wait: Decision, state: RoundState, step: TreeStep) -> Decisi
         return _with_restoration(wait._replace(conditions=conditions, wait_s=wait_s), state)
     write = wait._replace(
         kind=DecisionKind.WRITE,
+        plan_hash=verdict.hash,
         record=_build_record(state, step, verdict),
         approval=verdict.hash if wait.is_approved else "",
     )
@@ -322,21 +332,21 @@ def _restore(state: RoundState, memory: WriteMemory) -> Decision:
     wait_s = compute_damping_s(memory.last_restores, names, state.now_s)
     if wait_s > 0:
         return wait._replace(wait_s=wait_s)
-    return _with_plan(wait._replace(kind=DecisionKind.RESTORE), state)
+    return _with_plan(wait._replace(kind=DecisionKind.RESTORE, plan_hash=plan), state)
 
 
 def _with_plan(decision: Decision, state: RoundState) -> Decision:
     """Return the decision to carry out the whole plan."""
     return decision._replace(
         plan=state.actions,
-        actions=() if state.is_decision_only else state.actions,
+        actions=state.actions,
         conditions=_build_in_sync(state),
         memory=decision.memory._replace(pending=None),
     )
 
 
 def _with_restoration(decision: Decision, state: RoundState) -> Decision:
-    """Return the decision, and to undo edits of what was decided last.
+    """Return the decision with the actions that undo edits of what was decided last.
 
     An object that is edited again and again waits longer.
     """
@@ -353,7 +363,9 @@ def _with_restoration(decision: Decision, state: RoundState) -> Decision:
     wait_s = compute_damping_s(memory.last_restores, names, state.now_s)
     if wait_s > 0:
         return decision._replace(wait_s=min(wait_s, decision.wait_s or wait_s))
-    return decision._replace(plan=actions, actions=actions)
+    if not actions:
+        return decision
+    return decision._replace(plan=actions, plan_hash=hash_plan(actions), actions=actions)
 
 
 def _build_step(state: RoundState) -> TreeStep:
@@ -373,7 +385,7 @@ def _is_released(verdict: PlanVerdict, state: RoundState) -> bool:
 
 
 def _build_record(state: RoundState, step: TreeStep, verdict: PlanVerdict) -> TreeRecord:
-    """Return the record of a step; what a person or the time released is not charged."""
+    """Return the record of a step; changes that a person or time released use no budget."""
     is_charged = verdict.is_allowed
     return build_record(
         step,
@@ -404,7 +416,8 @@ def _build_held(verdict: PlanVerdict, state: RoundState) -> tuple[ConditionChang
 
 def _block(wait: Decision, state: RoundState, plan: str) -> Decision:
     """Return the decision not to write an allowed plan."""
-    text = f"plan {plan} of {len(state.actions)} changes is not written"
+    num = len(state.actions)
+    text = f"plan {plan} of {num} {'change' if num == 1 else 'changes'} is not written"
     message = join_messages(text, state.policy.unknown, state.conflict_text)
     conditions = build_ready(reason=state.block, message=message), build_change_blocked(None)
     return wait._replace(kind=DecisionKind.BLOCK, conditions=conditions, block=state.block)

@@ -16,14 +16,23 @@ from generator.outputs.hypernode.forest import render_hypernodes
 from generator.outputs.hypernode.lint import lint_hypernodes
 from generator.outputs.hypernode.model import HyperNode
 from generator.outputs.owned_object import is_object_name
-from generator.reconcile.conflicts import ConflictKind, Overlap, find_conflicts, find_overlaps
+from generator.reconcile.conflicts import (
+    Conflict,
+    ConflictKind,
+    Overlap,
+    find_conflicts,
+    find_overlaps,
+)
 from generator.reconcile.guard import Coverage
-from generator.reconcile.plan import Action, plan_changes
+from generator.reconcile.hypernode_plan import Action, plan_changes
 from topology.model.errors import ParseError, list_some, show
-from topology.model.facts import Finding, FindingKind, Severity
 from topology.model.tree import TopologyTree, without_nodes
 from topology.reports.packed_reports import PackedReport
 
+NO_VOLCANO: Final = (
+    "the cluster serves no HyperNodes: install Volcano, or list other outputs in spec.outputs of "
+    "the Fabric object"
+)
 _MAX_SHOWN: Final = 5
 _CONFLICT_TEXT: Final = {
     ConflictKind.NAME: "has the same name",
@@ -61,9 +70,9 @@ class PlannedChanges(NamedTuple):
     """A plan and its goal."""
 
     actions: tuple[Action, ...] = ()
-    """In their order."""
+    """The actions in their order."""
     problems: tuple[ParseError, ...] = ()
-    """What stops or limits the plan."""
+    """The problems that stop or limit the plan."""
     desired: TopologyTree | None = None
     """The tree without regard to conflicts, as `strip_tree` returns it; None if the fabric is
     unknown."""
@@ -73,9 +82,9 @@ def plan_tree_changes(observation: Observation, observed: Sequence[HyperNode]) -
     """Return the actions that write a tree's HyperNodes, and the problems that limit them.
 
     A tree without any domain means a failed sweep or missing captures, not a fabric without
-    switches; the cables of a subnet without a complete sweep are unknown; and of an input that is
-    known to be cut or unreadable in part, the rest may be missing too. In these cases, and if
-    Volcano would refuse what the tree gives, the existing HyperNodes stay unchanged.
+    switches; the cables of a subnet without a complete sweep are unknown; and an input that is cut,
+    or unreadable in part, may lack more than is known. In these cases, and if Volcano would refuse
+    what the tree gives, the existing HyperNodes stay unchanged.
     """
     num_ours = sum(hypernode.is_ours for hypernode in observed)
     unknown = describe_unknown(observation)
@@ -111,10 +120,10 @@ def _describe_left_out(nodes: Sequence[str]) -> str:
 
 
 def find_decided(record: TreeRecord | None, tree: TopologyTree) -> tuple[HyperNode, ...]:
-    """Return the HyperNodes that count as existing where none are written.
+    """Return the HyperNodes that count as existing if none are written.
 
-    A plan then differs from the last decision, and not from what is in the cluster. A record
-    without a tree is of one that is too large for one object: then the new tree counts.
+    A plan then differs from the last decision, and not from what is in the cluster. A record has no
+    tree if the tree is too large for one object: then the new tree counts.
     """
     if record is None:
         return ()
@@ -132,11 +141,7 @@ def describe_conflicts(
 ) -> tuple[ParseError, ...]:
     """Return the conflicts of desired HyperNodes with others, as problems."""
     conflicts = tuple(
-        ParseError(
-            f"HyperNode {conflict.name} is left out: the foreign HyperNode {conflict.foreign} "
-            f"{_CONFLICT_TEXT[conflict.kind]}",
-            source="HyperNodes",
-        )
+        ParseError(describe_conflict(conflict), source="HyperNodes")
         for conflict in find_conflicts(desired, observed)
         if conflict.kind is not ConflictKind.TERMINATING
     )
@@ -148,6 +153,14 @@ def describe_conflicts(
     return (*conflicts, *terminating, *overlaps)
 
 
+def describe_conflict(conflict: Conflict) -> str:
+    """Return why a HyperNode of ours is not written: a foreign one has its name or its place."""
+    return (
+        f"HyperNode {conflict.name} is left out: the foreign HyperNode {conflict.foreign} "
+        f"{_CONFLICT_TEXT[conflict.kind]}"
+    )
+
+
 def describe_terminating(hypernode: HyperNode) -> str:
     """Return why a HyperNode of ours is not written: it was deleted, and is still there."""
     kept_by = list_some((show(name) for name in hypernode.finalizers), _MAX_SHOWN)
@@ -155,19 +168,6 @@ def describe_terminating(hypernode: HyperNode) -> str:
         f"HyperNode {hypernode.name} was deleted and is kept by {kept_by}: no parent lists it, and "
         "if its domain still exists, it is written again once it is gone"
     )
-
-
-def derive_terminating_findings(observed: Iterable[HyperNode]) -> Iterator[Finding]:
-    """Yield a finding per HyperNode of ours that was deleted, and is still there."""
-    for hypernode in _select_terminating(observed):
-        yield Finding(
-            kind=FindingKind.OUTPUT_REFUSED,
-            device=f"HyperNode {hypernode.name}",
-            port=None,
-            severity=Severity.WARNING,
-            message=f"{describe_terminating(hypernode)}. Find out who deleted it, and remove the "
-            "finalizer if its owner is gone.",
-        )
 
 
 def _select_terminating(observed: Iterable[HyperNode]) -> Iterator[HyperNode]:
@@ -185,7 +185,7 @@ def _build_overlap_problem(overlap: Overlap) -> ParseError:
 
 
 def describe_unknown(observation: Observation) -> str:
-    """Return which part of the fabric is unknown, empty if all of it is known."""
+    """Return words for the unknown part of the fabric; empty if the whole fabric is known."""
     if observation.plan_blockers:
         return "; ".join(observation.plan_blockers)
     if observation.unknown_subnets:

@@ -12,7 +12,7 @@ from typing import Final
 import yaml
 
 from generator.objects.outputs import Output, OutputType
-from generator.outputs.catalog import Export, name_file
+from generator.outputs.catalog import Export
 from generator.reconcile.output_outcomes import OutputOutcome, OutputsOutcome, RefusedWrite
 from generator.reconcile.outputs import PublishRequest
 from generator.reconcile.rendered import (
@@ -38,7 +38,7 @@ class FolderPublisher:
 
         Args:
             root: the folder of the store.
-            namespace: of the objects that have one.
+            namespace: the namespace of the objects, except cluster-wide ones.
         """
         self._root = root / FOLDER
         self._namespace = namespace
@@ -66,14 +66,20 @@ class FolderPublisher:
         if export.is_empty:
             return outcome
         path = self._root / output.type / export.file_name
+        is_current = _has_text(path, text)
+        is_written = request.is_writing and not is_current
         try:
-            if request.is_writing:
+            if is_written:
                 write_file(path, text)
-            is_current = path.is_file() and path.read_text(encoding="utf-8") == text
-        except (TopologyError, OSError, ValueError) as error:
+        except TopologyError as error:
             refusal = RefusedWrite(str(path), str(error), is_conflict=False)
             return outcome._replace(refusals=(refusal,))
-        return outcome._replace(num_current=int(is_current), num_pending=int(not is_current))
+        is_current = is_current or is_written
+        return outcome._replace(
+            num_current=int(is_current),
+            num_pending=int(not is_current),
+            num_written=int(is_written),
+        )
 
     def _render(
         self, tree: TopologyTree, output: Output, request: PublishRequest
@@ -94,7 +100,7 @@ class FolderPublisher:
 
     def _remove(self, kind: OutputType, request: PublishRequest) -> OutputOutcome:
         outcome = OutputOutcome(kind, is_removal=True)
-        path = self._root / kind / name_file(kind.export_format)
+        path = self._root / kind / kind.export_format.file_name
         try:
             if not request.is_writing:
                 return outcome._replace(num_pending=int(path.is_file()))
@@ -105,6 +111,14 @@ class FolderPublisher:
             refusal = RefusedWrite(str(path), str(error), is_conflict=False)
             return outcome._replace(refusals=(refusal,))
         return outcome
+
+
+def _has_text(path: Path, text: str) -> bool:
+    """Return whether a file, of any size, has this content."""
+    try:
+        return path.is_file() and path.read_text(encoding="utf-8") == text
+    except (OSError, ValueError):
+        return False
 
 
 def _render_text(export: Export) -> str:

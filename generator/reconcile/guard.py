@@ -35,7 +35,7 @@ from generator.objects.pods import Gang
 from generator.objects.write_policy import compute_allowance
 from generator.outputs.hypernode.model import render_manifest
 from generator.reconcile.decided_tree import NodeDomains, TreeStep, find_node_domains
-from generator.reconcile.plan import Action, Op
+from generator.reconcile.hypernode_plan import Action, Op
 from topology.model.errors import list_some, show
 from topology.model.ids import natural_key, short_name
 
@@ -129,11 +129,11 @@ class PlanVerdict:
 
 
 class PlanEvidence(NamedTuple):
-    """What a plan is judged by, beside its trees."""
+    """The facts by which a plan is judged, besides its trees."""
 
     coverage: Coverage = Coverage()
     gangs: Collection[Gang] = ()
-    """Those that run."""
+    """The running gangs."""
     doubts: Sequence[SweepDoubt] = ()
     """Doubts about the sweeps that the plan follows from."""
     holds: Sequence[HoldReason] = ()
@@ -151,9 +151,9 @@ def judge_plan(
 
     Args:
         actions: the plan.
-        step: from the tree that was decided last to the desired one.
+        step: the step from the tree that was decided last to the desired tree.
         budget: how much may change without an approval.
-        evidence: what else the plan is judged by.
+        evidence: the other facts by which the plan is judged.
     """
     counts = Counter(action.op for action in actions)
     if step.is_restoration:
@@ -239,7 +239,7 @@ def _check_domain_budget(
 
 
 def _describe_earlier(num: int, what: str, budget: ChangeBudget) -> str:
-    """Return how much of the budget is used up, empty if nothing is."""
+    """Return a sentence about the used part of the budget; empty if nothing is used."""
     return f", and {num} {what} in the last {budget.window_seconds} s" if num else ""
 
 

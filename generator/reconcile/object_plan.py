@@ -9,14 +9,20 @@ gets all its labels of one manager in one write, so it has a value at every inst
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from generator.kube.cache import StoredObject
 from generator.kube.ownership import find_owned_parts
+from generator.kube.resources import NODES
 from generator.objects.document import mapping_at
-from generator.reconcile.rendered import MANAGERS, DesiredObject, OwnedParts, RenderedOutput
+from generator.reconcile.rendered import (
+    MANAGERS,
+    DesiredObject,
+    ObjectSet,
+    OwnedParts,
+    RenderedOutput,
+)
 
 
 class SeenNode(NamedTuple):
@@ -57,7 +63,7 @@ class LabelTakeover(NamedTuple):
 
     takeover: Takeover = Takeover()
     labels: tuple[LabelChange, ...] = ()
-    """Of the nodes that are ready, by node and key; a label that keeps its value is among them."""
+    """The labels of ready nodes, by node and key; a label that keeps its value is among them."""
     blocked: tuple[str, ...] = ()
     """Nodes with a further key that Toponaut writes and that was not named."""
 
@@ -76,11 +82,11 @@ def plan_takeover(
     *,
     busy: Collection[str] = (),
 ) -> LabelTakeover:
-    """Return which labels of others are taken over. Cost: O(nodes x keys).
+    """Return the labels that are taken over from other managers. Cost: O(nodes x keys).
 
     Args:
         rendered: the output of labels as it should be.
-        nodes: by name.
+        nodes: the nodes of the cluster, by name.
         keys: the keys that are taken over.
         busy: nodes on which gangs run.
     """
@@ -126,33 +132,23 @@ def _list_wanted(rendered: RenderedOutput) -> Iterator[tuple[str, str, Mapping[s
 _NO_TAKEOVER: Final = Takeover()
 
 
-class ObjectOp(StrEnum):
-    """A write to an object of an output."""
-
-    CREATE = "create"
-    UPDATE = "update"
-    TAKE_OVER = "take over"
-    """Write labels of a node although another writer has set them."""
-    DELETE = "delete"
-    RELEASE = "release"
-    """Take our labels and annotations from a node."""
-
-
 class ObjectAction(NamedTuple):
-    """One write."""
+    """One write: the desired part is applied; without a desired part, our part is removed."""
 
-    op: ObjectOp
     key: str
     desired: DesiredObject | None = None
-    """None for an object that is removed."""
+    """None for what is removed: an object, or our labels and annotations of a node."""
     observed: StoredObject[OwnedParts] | None = None
     """None for an object that is created."""
+    is_takeover: bool = False
+    """Whether labels of a node are written although another writer has set them."""
 
 
 class KindPlan(NamedTuple):
     """The writes to the objects of one kind, and what is not written."""
 
     actions: tuple[ObjectAction, ...] = ()
+    """Removals come last."""
     num_current: int = 0
     """Objects that agree with the tree."""
     taken: tuple[str, ...] = ()
@@ -161,76 +157,48 @@ class KindPlan(NamedTuple):
     """Nodes whose labels change once their gangs have ended."""
 
 
-def plan_nodes(
-    desired: Sequence[DesiredObject],
+def plan_objects(
+    objects: ObjectSet,
     observed: Mapping[str, StoredObject[OwnedParts]],
     *,
-    manager: str,
     busy: Collection[str] = (),
     takeover: Takeover = _NO_TAKEOVER,
 ) -> KindPlan:
-    """Return the writes of labels or annotations to nodes. Cost: O(nodes).
+    """Return the writes to the objects of one kind. Cost: O(objects).
 
     Args:
-        desired: the part that each node should have.
-        observed: all nodes by name.
-        manager: the field manager that owns these parts.
+        objects: all that one field manager should own.
+        observed: all objects of the kind by name.
         busy: nodes on which gangs run; none of their labels changes its value.
         takeover: the labels of other writers that become Toponaut's.
     """
-    actions: list[ObjectAction] = []
-    deferred: list[str] = []
-    num_current = 0
-    for row in desired:
-        seen = observed.get(row.key)
-        if seen is None:  # the cluster has no such node
-            continue
-        part = seen.value.get(manager)
-        if part == row.part:
-            num_current += 1
-        elif LabelOwner(manager, row.key) in takeover.waiting or (
-            row.key in busy and part is not None and changes_label(part, row.part)
-        ):
-            deferred.append(row.key)
-        elif LabelOwner(manager, row.key) in takeover.ready:
-            actions.append(ObjectAction(ObjectOp.TAKE_OVER, row.key, row, seen))
-        else:
-            op = ObjectOp.CREATE if part is None else ObjectOp.UPDATE
-            actions.append(ObjectAction(op, row.key, row, seen))
-    wanted = {row.key for row in desired}
-    actions += _plan_removals(observed, wanted, manager, ObjectOp.RELEASE)
-    return KindPlan(tuple(actions), num_current, deferred=tuple(deferred))
-
-
-def plan_objects(
-    desired: Sequence[DesiredObject],
-    observed: Mapping[str, StoredObject[OwnedParts]],
-    *,
-    manager: str,
-) -> KindPlan:
-    """Return the writes to whole objects of one kind: creations first, deletions last.
-
-    Args:
-        desired: all objects of this output.
-        observed: all objects of the kind by name.
-        manager: the field manager that owns our objects.
-    """
+    manager, of_nodes = objects.manager, objects.resource == NODES
     actions: list[ObjectAction] = []
     taken: list[str] = []
+    deferred: list[str] = []
     num_current = 0
-    for row in desired:
+    for row in objects.objects:
         seen = observed.get(row.key)
-        if seen is None:
-            actions.append(ObjectAction(ObjectOp.CREATE, row.key, row))
-        elif manager not in seen.value:
-            taken.append(row.key)
-        elif seen.value[manager] == row.part:
+        part = None if seen is None else seen.value.get(manager)
+        owner = LabelOwner(manager, row.key)
+        is_changing = row.key in busy and part is not None and changes_label(part, row.part)
+        if part == row.part:
             num_current += 1
+        elif seen is None and of_nodes:  # the cluster has no such node
+            continue
+        elif seen is not None and part is None and not of_nodes:
+            taken.append(row.key)
+        elif of_nodes and (is_changing or owner in takeover.waiting):
+            deferred.append(row.key)
         else:
-            actions.append(ObjectAction(ObjectOp.UPDATE, row.key, row, seen))
-    wanted = {row.key for row in desired}
-    actions += _plan_removals(observed, wanted, manager, ObjectOp.DELETE)
-    return KindPlan(tuple(actions), num_current, taken=tuple(taken))
+            actions.append(ObjectAction(row.key, row, seen, is_takeover=owner in takeover.ready))
+    wanted = {row.key for row in objects.objects}
+    actions += [
+        ObjectAction(key, observed=seen)
+        for key, seen in sorted(observed.items())
+        if key not in wanted and manager in seen.value
+    ]
+    return KindPlan(tuple(actions), num_current, tuple(taken), tuple(deferred))
 
 
 def changes_label(before: str, after: str) -> bool:
@@ -242,16 +210,3 @@ def changes_label(before: str, after: str) -> bool:
 def _labels_of(part: str) -> Mapping[str, object]:
     labels = json.loads(part).get("metadata", {}).get("labels", {})
     return labels if isinstance(labels, Mapping) else {}
-
-
-def _plan_removals(
-    observed: Mapping[str, StoredObject[OwnedParts]],
-    wanted: Collection[str],
-    manager: str,
-    op: ObjectOp,
-) -> Iterable[ObjectAction]:
-    return (
-        ObjectAction(op, key, observed=seen)
-        for key, seen in sorted(observed.items())
-        if key not in wanted and manager in seen.value
-    )

@@ -24,6 +24,8 @@ class RefusedWrite(NamedTuple):
     problem: str
     is_conflict: bool
     """Whether another writer owns the object, or a field of it."""
+    advice: str = "Remove the other writer of the object or key, or change spec.outputs."
+    """The advice for a person."""
 
 
 class OutputOutcome(NamedTuple):
@@ -32,6 +34,8 @@ class OutputOutcome(NamedTuple):
     type: OutputType
     num_current: int = 0
     num_pending: int = 0
+    num_written: int = 0
+    """Writes of this round."""
     deferred: tuple[str, ...] = ()
     """Nodes whose labels wait for gangs."""
     refusals: tuple[RefusedWrite, ...] = ()
@@ -48,6 +52,11 @@ class OutputOutcome(NamedTuple):
         """Whether nothing is left to write, now or later."""
         is_quiet = not (self.num_pending or self.deferred or self.refusals or self.problem)
         return is_quiet and self.is_known
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the output is no longer wanted, and no object of it is left."""
+        return self.is_removal and (self.is_done or not self.is_served)
 
     @property
     def state(self) -> OutputState:
@@ -82,11 +91,7 @@ class OutputsOutcome(NamedTuple):
     @property
     def rows(self) -> tuple[OutputStatus, ...]:
         """The rows of the status, without removed outputs of which nothing is left."""
-        return tuple(
-            _build_row(output)
-            for output in self.outputs
-            if not (output.is_removal and (output.is_done or not output.is_served))
-        )
+        return tuple(_build_row(output) for output in self.outputs if not output.is_gone)
 
     @property
     def condition(self) -> ConditionChange | None:
@@ -96,7 +101,9 @@ class OutputsOutcome(NamedTuple):
             return None
         bad = [row for row in rows if row.state is not OutputState.WRITTEN]
         message = "; ".join(f"{row.type}: {row.message or row.state.lower()}" for row in bad)
-        reason = "Paused" if bad and self.is_paused else bad[0].state.value if bad else "AllWritten"
+        reason = "AllWritten"
+        if bad:
+            reason = "Paused" if self.is_paused else bad[0].state.value
         return ConditionChange(ConditionType.OUTPUTS_WRITTEN, not bad, reason, message)
 
     @property
@@ -132,19 +139,16 @@ def _build_message(outcome: OutputOutcome) -> str:
 
 
 def _build_findings(outcome: OutputOutcome) -> Sequence[Finding]:
-    if not outcome.is_known:  # the condition says so; nothing is wrong with an object
-        return []
-    problems = [(outcome.type.value, outcome.problem)] if outcome.problem else []
-    problems += [(row.key, row.problem) for row in outcome.refusals]
+    if not outcome.is_known or outcome.is_gone:
+        return []  # the condition says so; nothing is wrong with an object
+    whole = RefusedWrite(outcome.type.value, outcome.problem, is_conflict=False)
+    problems = [*([whole] if outcome.problem else []), *outcome.refusals]
     return [
         finding_about(
             FindingKind.OUTPUT_REFUSED,
-            (key,),
+            (row.key,),
             severity=Severity.WARNING,
-            message=f"output {outcome.type}: {problem}. {_ADVICE}",
+            message=f"output {outcome.type}: {row.problem}. {row.advice}",
         )
-        for key, problem in problems[:_MAX_FINDINGS]
+        for row in problems[:_MAX_FINDINGS]
     ]
-
-
-_ADVICE: Final = "Remove the other writer of the object or key, or change spec.outputs."

@@ -1,4 +1,4 @@
-"""What the outputs other than HyperNodes should be, and the interface of what writes them.
+"""What the outputs other than HyperNodes should be, and the interface of their publishers.
 
 Every output follows the tree that was decided last. So the change budget, approvals and holds are
 those of the decision, and an output that is added later shows the same tree as the others.
@@ -55,15 +55,15 @@ def build_request(
     gangs: Collection[Gang] = (),
     is_writing: bool = False,
 ) -> PublishRequest | None:
-    """Return what the outputs should be; None while it is unknown which outputs are wanted.
+    """Return the outputs as they should be; None while the wanted outputs are unknown.
 
     Then nothing is written, and the status keeps the list of what exists.
 
     Args:
         tree: the tree that was decided last, as `add_unplaced` returns it.
-        spec: which outputs are wanted.
+        spec: the wanted outputs.
         fabric: the Fabric object, whose status lists the outputs of earlier rounds.
-        gangs: those that run.
+        gangs: the running gangs.
         is_writing: whether the outputs may be written.
     """
     if any(setting.field in {"", "outputs"} for setting in spec.unknown):
@@ -92,7 +92,7 @@ class Publisher(Protocol):
         ...
 
 
-def publish_once(
+def publish_until_settled(
     publisher: Publisher,
     request: PublishRequest,
     *,
@@ -100,13 +100,16 @@ def publish_once(
     pause: Callable[[float], object],
     progress: Progress = NO_PROGRESS,
 ) -> OutputsOutcome:
-    """Return the result of the outputs: compared, or written as far as they can be now.
+    """Compare the outputs, or write them, until nothing is left that a wait would change.
+
+    Waits until all existing objects are listed, and repeats writes that may be tried again. Both
+    have a deadline.
 
     Args:
-        publisher: of the folder or the cluster.
-        request: what the outputs should be.
-        clock: monotonic, in seconds.
-        pause: waits for some seconds.
+        publisher: updates the outputs in the folder or in the cluster.
+        request: the outputs as they should be.
+        clock: a monotonic clock, in seconds.
+        pause: waits for a number of seconds.
         progress: shows how many objects are as wanted.
     """
     started_s = clock()
@@ -118,6 +121,7 @@ def publish_once(
         progress.show(text, num_done=num_current, total=num_current + num_pending)
         spent_s = clock() - started_s
         is_listing = any(not row.is_known for row in outcome.outputs)
+        # Without a tree the outputs stay unknown: a wait does not help.
         if is_listing and request.tree is not None and spent_s < LIST_DEADLINE_S:
             pause(_LIST_PAUSE_S)
         elif outcome.retry_s is not None and spent_s < WRITE_DEADLINE_S:

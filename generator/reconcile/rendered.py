@@ -11,56 +11,28 @@ from typing import Any, Final, NamedTuple
 
 from generator.kube.ownership import find_owned_parts, render_part
 from generator.kube.resources import CONFIG_MAPS, NODES, Resource
-from generator.objects.outputs import (
-    READS_LABELS,
-    LabelKey,
-    Output,
-    OutputType,
-    build_export_settings,
-)
-from generator.outputs.catalog import Export, wrap_text
+from generator.objects.outputs import LabelKey, Output, OutputType, build_export_settings
+from generator.outputs import kueue
+from generator.outputs.catalog import FORMATS, Export, render_export, wrap_text
+from generator.outputs.formats import ExportFormat
+from generator.outputs.nfd import NODE_FEATURES
 from generator.outputs.node_labels import build_tier_keys
-from generator.reconcile.export_check import render_checked_export
 from generator.store.kinds import BULK, Kind
 from topology.model.errors import ConfigError, list_some, show
 from topology.model.tree import TopologyTree
 
-KUEUE_TOPOLOGIES: Final = Resource("kueue.x-k8s.io", "v1beta2", "topologies", "Topology")
-RESOURCE_FLAVORS: Final = Resource("kueue.x-k8s.io", "v1beta2", "resourceflavors", "ResourceFlavor")
-KAI_TOPOLOGIES: Final = Resource("kai.scheduler", "v1alpha1", "topologies", "Topology")
-KAI_POD_GROUPS: Final = Resource("scheduling.run.ai", "v2alpha2", "podgroups", "PodGroup")
-CLUSTER_NETWORK_TOPOLOGIES: Final = Resource(
-    "scheduling.koordinator.sh",
-    "v1alpha1",
-    "clusternetworktopologies",
-    "ClusterNetworkTopology",
-)
-CLUSTER_TOPOLOGY_BINDINGS: Final = Resource(
-    "grove.io", "v1alpha1", "clustertopologybindings", "ClusterTopologyBinding"
-)
-NODE_FEATURES: Final = Resource("nfd.k8s-sigs.io", "v1alpha1", "nodefeatures", "NodeFeature")
-
 KINDS: Final[Mapping[OutputType, tuple[Resource, ...]]] = MappingProxyType(
     {
-        OutputType.LABELS: (NODES,),
-        OutputType.SLINKY: (NODES,),
-        OutputType.KUEUE: (KUEUE_TOPOLOGIES, RESOURCE_FLAVORS),
-        OutputType.KAI: (KAI_TOPOLOGIES,),
-        OutputType.KOORDINATOR: (CLUSTER_NETWORK_TOPOLOGIES,),
-        OutputType.GROVE: (CLUSTER_TOPOLOGY_BINDINGS,),
-        OutputType.NFD: (NODE_FEATURES,),
-        OutputType.SLURM_TREE: (CONFIG_MAPS,),
-        OutputType.SLURM_BLOCK: (CONFIG_MAPS,),
-        OutputType.SLURM_YAML: (CONFIG_MAPS,),
-        OutputType.CONFIG_MAP: (CONFIG_MAPS,),
-        OutputType.TOPOGRAPH: (CONFIG_MAPS,),
+        output: FORMATS[output.export_format].kinds
+        for output in OutputType
+        if output is not OutputType.HYPERNODE
     }
 )
-"""In the order in which objects are created."""
+"""The kinds of objects of each output but HyperNodes, in the order in which they are created."""
 NAMESPACED: Final = frozenset({CONFIG_MAPS, NODE_FEATURES})
 """The kinds with a namespace; only Toponaut's own is read."""
 _OLDER_VERSIONS: Final[Mapping[Resource, tuple[str, ...]]] = MappingProxyType(
-    {KUEUE_TOPOLOGIES: ("v1beta1",), RESOURCE_FLAVORS: ("v1beta1",)}
+    {kueue.TOPOLOGIES: ("v1beta1",), kueue.RESOURCE_FLAVORS: ("v1beta1",)}
 )
 OwnedParts = Mapping[str, str]
 """What our field managers own of an object, as `render_part` renders it; empty if nothing."""
@@ -83,7 +55,7 @@ def build_kind(resource: Resource, *, namespace: str = "") -> Kind[OwnedParts]:
     """Return the kind of which only our parts are kept.
 
     Args:
-        resource: in its newest version.
+        resource: the resource in its newest version.
         namespace: the only one that is read, if the kind has namespaces.
     """
     local = resource._replace(namespace=namespace) if resource in NAMESPACED else resource
@@ -115,7 +87,7 @@ class ObjectSet(NamedTuple):
     resource: Resource
     manager: str
     objects: tuple[DesiredObject, ...] = ()
-    """In the order of creation; empty: what exists is removed."""
+    """The objects in the order of creation; empty: existing objects are removed."""
 
 
 class RenderedOutput(NamedTuple):
@@ -123,8 +95,8 @@ class RenderedOutput(NamedTuple):
 
     type: OutputType
     sets: tuple[ObjectSet, ...] = ()
-    """In the order in which they are written; empty if the output cannot be rendered, and then what
-    exists stays."""
+    """The sets in the order in which they are written; empty if the output cannot be rendered, and
+    then what exists stays."""
     problem: str = ""
     """Why it cannot be rendered, or which names its consumer cannot hold; empty if all is well."""
     is_decided: bool = True
@@ -139,10 +111,7 @@ def render_outputs(
         return tuple(
             RenderedOutput(output.type, problem=UNDECIDED, is_decided=False) for output in outputs
         )
-    types = {output.type for output in outputs}
-    return tuple(
-        _render_output(tree, output, outputs, types, namespace=namespace) for output in outputs
-    )
+    return tuple(_render_output(tree, output, outputs, namespace=namespace) for output in outputs)
 
 
 def render_output_file(
@@ -157,11 +126,11 @@ def render_output_file(
     if missing:
         raise ConfigError(missing)
     settings = build_export_settings(output, outputs, namespace=namespace)
-    return render_checked_export(tree, output.type.export_format, settings)
+    return render_export(tree, output.type.export_format, settings)
 
 
 def describe_left_out(export: Export) -> str:
-    """Return which nodes are not in an export, and whether what exists stays; empty if all are."""
+    """Return a sentence that names the nodes that an export lacks; empty if it lacks none."""
     names = list_some(map(show, export.left_out), _MAX_SHOWN)
     problem = f"names that cannot be written: {names}" if names else ""
     if not export.is_empty:
@@ -184,19 +153,11 @@ def list_tier_keys(tree: TopologyTree, outputs: Iterable[Output]) -> tuple[Label
 
 
 def _render_output(
-    tree: TopologyTree,
-    output: Output,
-    outputs: Sequence[Output],
-    types: Collection[OutputType],
-    *,
-    namespace: str,
+    tree: TopologyTree, output: Output, outputs: Sequence[Output], *, namespace: str
 ) -> RenderedOutput:
-    missing = _find_missing(output.type, types)
-    if missing:
-        return RenderedOutput(output.type, problem=missing)
     settings = build_export_settings(output, outputs, namespace=namespace)
     try:
-        export = render_checked_export(tree, output.type.export_format, settings)
+        export = render_output_file(tree, output, outputs, namespace=namespace)
         documents = wrap_text(export, settings).documents
         own_keys = build_tier_keys(tree.tiers, settings.label_prefix)
     except ConfigError as error:
@@ -258,10 +219,16 @@ def _split_labels(
     return own, others
 
 
+_NAMED: Final = {
+    ExportFormat.LABELS: "label keys of nodes",
+    ExportFormat.KAI: "the Topology of KAI",
+}
+"""What the objects of another output refer to in the output of this format."""
+
+
 def _find_missing(chosen: OutputType, types: Collection[OutputType]) -> str:
-    """Return which other output this one needs; empty if none is missing."""
-    if chosen in READS_LABELS and OutputType.LABELS not in types:
-        return "it names label keys of nodes: add an output of type labels"
-    if chosen is OutputType.GROVE and OutputType.KAI not in types:
-        return "it names the Topology of KAI: add an output of type kai"
-    return ""
+    """Return a sentence about another output that this output needs; empty if none is missing."""
+    needed = FORMATS[chosen.export_format].needs
+    if needed is None or needed in {output.export_format for output in types}:
+        return ""
+    return f"it names {_NAMED[needed]}: add an output of type {needed}"

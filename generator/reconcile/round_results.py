@@ -6,15 +6,16 @@ and never raises.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from generator.jobs.gang_ranks import GangAudit
 from generator.objects.fabric import Condition, HeldPlan
 from generator.objects.outputs import OutputStatus
 from generator.outputs.hypernode.model import HyperNode
 from generator.placement.cluster.snapshot import Snapshot
-from generator.reconcile.plan import Action
+from generator.reconcile.hypernode_plan import Action
 from topology.model.errors import ParseError
 from topology.model.facts import Finding
 from topology.model.tree import TopologyTree
@@ -42,6 +43,11 @@ class RoundOutcome:
     num_refused_reports: int = 0
     """Reports that could not be used."""
     findings: tuple[Finding, ...] = ()
+    """About the fabric; the status and the history have them."""
+    gang_ranks: Mapping[str, GangAudit | None] = field(default_factory=dict)
+    """The ring of each gang; None if it has no two nodes, or its ranks are unknown."""
+    gang_findings: tuple[Finding, ...] = ()
+    """About gangs. They come and go with jobs, so neither the status nor the history has them."""
     problems: tuple[ParseError, ...] = ()
     """Inputs, or parts of them, that could not be used, and writes of the status that failed."""
     why_unknown: str = ""
@@ -49,11 +55,11 @@ class RoundOutcome:
     observed_hypernodes: tuple[HyperNode, ...] = ()
     """All HyperNodes at the start of the round, foreign ones included."""
     conditions: tuple[Condition, ...] = ()
-    """Of the Fabric object, after the round."""
+    """The conditions of the Fabric object after the round."""
     held: HeldPlan | None = None
     """The held plan after the round."""
     outputs: tuple[OutputStatus, ...] = ()
-    """The result of the outputs other than HyperNodes."""
+    """The result of each output."""
     completed_actions: tuple[Action, ...] = ()
     """Writes of this round, in order."""
     failed_action: Action | None = None
@@ -62,6 +68,11 @@ class RoundOutcome:
     """Hash of the plan that this round wrote completely; empty if there is none."""
     is_approved: bool = False
     """Whether a person had approved the plan of this round."""
+
+    @property
+    def all_findings(self) -> tuple[Finding, ...]:
+        """The findings about the fabric, then those about gangs."""
+        return self.findings + self.gang_findings
 
 
 OnRound = Callable[[RoundOutcome], None]

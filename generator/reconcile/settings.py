@@ -1,4 +1,4 @@
-"""What a round writes by: the settings of the Fabric object, and those of this process."""
+"""The settings by which a round writes: those of the Fabric object, and of this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, UnknownSetting, parse_tree_spec
 from generator.objects.write_policy import WritePolicy, parse_write_policy
 from generator.reconcile.write_delays import NO_DEBOUNCE, DebounceConfig
-from generator.store.base import FabricRead
 from topology.model.errors import ParseError
 
 _UNREAD: Final = "the Fabric object has not been read"
@@ -31,6 +30,15 @@ class WriteSettings(NamedTuple):
     """Whether this replica is the leader, which alone writes."""
 
 
+class FabricRead(NamedTuple):
+    """The Fabric object as one round read it."""
+
+    document: Mapping[str, Any] | None = None
+    """None if there is no such object, or it could not be read."""
+    problems: tuple[ParseError, ...] = ()
+    """Why it could not be read."""
+
+
 class FabricSettings(NamedTuple):
     """The settings in the Fabric object, as last read."""
 
@@ -41,7 +49,7 @@ class FabricSettings(NamedTuple):
     document: Mapping[str, Any] | None = None
     is_read: bool = False
     problems: tuple[ParseError, ...] = ()
-    """What is unusable in this round."""
+    """The problems of settings that cannot be used in this round."""
 
 
 def read_settings(fabric: FabricRead, last: FabricSettings) -> FabricSettings:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from generator.objects.document import rows_at
 from generator.objects.fabric import (
     MAX_TIERS,
     Condition,
@@ -26,16 +27,18 @@ from generator.reconcile.conditions import (
     build_held_plan,
     merge_conditions,
     parse_write_status,
+    render_time,
     with_write_status,
 )
 from generator.reconcile.output_outcomes import OutputsOutcome
+from generator.reconcile.settings import FabricRead
 from generator.reconcile.writer import WriteOutcome
-from generator.store.base import FabricRead
 from generator.store.fabric_store import FabricStore
-from topology.model.errors import KubeError, ParseError, StoreError
+from topology.model.errors import KubeError, KubeUnavailable, ParseError, StoreError
 from topology.model.facts import Finding, FindingKind, Severity
 from topology.model.tree import TopologyTree
 from topology.reports.fabric_status import FabricStatus, render_fabric
+from topology.reports.observed_time import parse_observed_at
 
 
 def parse_tree_generation(document: Mapping[str, Any] | None) -> int:
@@ -90,6 +93,9 @@ def _count_tiers(tree: TopologyTree) -> Iterable[TierCount]:
 
 
 _OUTPUTS_WRITTEN: Final = ConditionType.OUTPUTS_WRITTEN
+_RETRY_S: Final = 5.0
+"""Until a status that the server could not take is written again: no change may come before the
+next period."""
 
 
 class RoundSummary(NamedTuple):
@@ -101,7 +107,7 @@ class RoundSummary(NamedTuple):
     num_problems: int = 0
     """Inputs, or parts of them, that could not be used, except for settings."""
     wrong_settings: tuple[str, ...] = ()
-    """What is wrong in the spec of the Fabric object."""
+    """The faults in the spec of the Fabric object."""
 
 
 class StatusUpdate(NamedTuple):
@@ -112,6 +118,8 @@ class StatusUpdate(NamedTuple):
     held: HeldPlan | None = None
     problems: tuple[ParseError, ...] = ()
     """Why the status could not be written."""
+    retry_s: float | None = None
+    """Seconds until it may be written, if the server was not available."""
 
 
 class FabricStatusWriter:
@@ -165,7 +173,8 @@ class FabricStatusWriter:
                 if document["status"] != (self._fabric.document or {}).get("status"):
                     self._write(document)
         except (KubeError, StoreError) as error:
-            return StatusUpdate(problems=(ParseError(str(error)),))
+            retry_s = _RETRY_S if isinstance(error, KubeUnavailable) else None
+            return StatusUpdate(problems=(ParseError(str(error)),), retry_s=retry_s)
         self._last_tree = summary.tree or self._last_tree
         return update
 
@@ -195,7 +204,7 @@ class FabricStatusWriter:
         if outputs is not None and outputs.condition is None:
             kept = [row for row in before.conditions if row.type is not _OUTPUTS_WRITTEN]
             before = before._replace(conditions=tuple(kept))
-        generation = self._find_generation(summary.tree, is_in_sync=written.is_in_sync)
+        generation = self._find_generation(summary.tree, is_in_sync=written.has_no_pending_plan)
         held = None if written.is_judged else before.held
         if written.held is not None:
             held = build_held_plan(written.held, before=before.held, now=now)
@@ -221,11 +230,24 @@ class FabricStatusWriter:
         if version is not None:
             status["observedGeneration"] = version
         if outputs is not None:
-            _set_rows(status, "outputs", outputs.rows)
+            _set_rows(status, "outputs", _date_rows(outputs, before, self._now()))
             _set_rows(status, "labelKeys", outputs.label_keys)
         if summary.tree is not None:
             status |= summarise(summary.tree, summary.findings)
         return document
+
+
+def _date_rows(
+    outcome: OutputsOutcome, before: Mapping[str, Any] | None, now: datetime
+) -> list[OutputStatus]:
+    """Return the rows with the time of their last write: now, or as the status said before."""
+    known = {
+        row.get("type"): row["lastWrite"]
+        for row in rows_at(before, "status", "outputs")
+        if parse_observed_at(row.get("lastWrite")) is not None
+    }
+    known |= {row.type: render_time(now) for row in outcome.outputs if row.num_written}
+    return [row.model_copy(update={"last_write": known.get(row.type)}) for row in outcome.rows]
 
 
 def _set_rows(status: dict[str, Any], field: str, rows: Sequence[OutputStatus | LabelKey]) -> None:

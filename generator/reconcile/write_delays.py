@@ -43,7 +43,7 @@ class PendingPlan(NamedTuple):
     """A plan that waits to be written."""
 
     plan: str
-    """Its hash."""
+    """The hash of the plan."""
     first_seen_s: float
     """When the first plan since the last write was seen."""
     changed_s: float
@@ -56,7 +56,7 @@ class PendingPlan(NamedTuple):
 
 
 def update_pending(plan: str, before: PendingPlan | None, now_s: float) -> PendingPlan:
-    """Return the pending plan after a round that saw `plan`, the same or another one."""
+    """Return the pending plan after a round that saw `plan`, which may be the same as `before`."""
     if before is None:
         return PendingPlan(plan, now_s, now_s)
     return before if before.plan == plan else PendingPlan(plan, before.first_seen_s, now_s)
@@ -78,7 +78,7 @@ def record_writes(
     Args:
         before: last writes by object name.
         names: objects written now.
-        now_s: in seconds of the same clock.
+        now_s: the time of the same clock, in seconds.
         pace: the windows.
     """
     recent = {
@@ -119,7 +119,7 @@ class WriteKey(NamedTuple):
 
 class _Blocked(NamedTuple):
     part: str | None
-    """What was desired; None for a removal."""
+    """The desired part of the object; None for a removal."""
     retry_at_s: float
     wait_s: float
     refusal: RefusedWrite
@@ -179,7 +179,7 @@ class BlockedWrites:
     ) -> None:
         """Record a write that was refused: by the server, or because the object is in use.
 
-        Whether it is still in use is a question and no write, so it is asked every minute.
+        A check whether the object is still in use writes nothing, so it is repeated every minute.
         """
         last = self._blocked.get(key)
         is_again = last is not None and last.part == part and not is_in_use

@@ -22,9 +22,9 @@ from generator.reconcile.decision import (
     WriteMemory,
     join_messages,
 )
-from generator.reconcile.guard import PlanVerdict, hash_plan
+from generator.reconcile.guard import PlanVerdict
+from generator.reconcile.hypernode_plan import Action
 from generator.reconcile.output_outcomes import OutputsOutcome
-from generator.reconcile.plan import Action
 from generator.reconcile.write_delays import NO_DEBOUNCE, DebounceConfig, record_writes
 from runtime.retry import Backoff
 from runtime.transition_log import TransitionLog
@@ -40,8 +40,13 @@ _COMPLETE: Final = _WHOLE_PLAN | {DecisionKind.NOTHING}
 class HyperNodeStore(Protocol):
     """Stores HyperNodes. Each call takes effect completely, or fails with a TopologyError."""
 
-    def put(self, hypernode: HyperNode) -> bool:
-        """Create or replace a HyperNode; return whether anything was written."""
+    def put(self, hypernode: HyperNode, taken: HyperNode | None = None) -> bool:
+        """Create or replace a HyperNode; return whether anything was written.
+
+        Args:
+            hypernode: the HyperNode, which is written as ours.
+            taken: the one of another owner that it replaces, as a person approved it.
+        """
         ...
 
     def remove(self, name: str) -> bool:
@@ -59,16 +64,6 @@ class DecisionStore(HyperNodeStore, Protocol):
     def consume_approval(self, plan: str) -> object:
         """Remove the approval of a plan, if there is one."""
         ...
-
-
-Publish = Callable[[TreeRecord | None], OutputsOutcome | None]
-"""Writes the outputs other than HyperNodes as a record says; returns None if their result is
-unknown, so that the status keeps what it says of them."""
-
-
-def publish_nothing(_record: TreeRecord | None) -> OutputsOutcome | None:
-    """Leave the other outputs as they are: this round does not write them."""
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +113,25 @@ class WriteOutcome(NamedTuple):
     """Whether a person had approved the plan."""
     removal: ApprovalRemoval = ApprovalRemoval()
     outputs: OutputsOutcome | None = None
-    """The result of the outputs other than HyperNodes; None: unknown."""
+    """The result of the outputs; None: unknown."""
     wait_s: float | None = None
     """Seconds until the next round, if it should be sooner than usual."""
     memory: WriteMemory = NO_MEMORY
 
     @property
-    def is_in_sync(self) -> bool:
-        """Whether the HyperNodes agree with the last plan, as far as it can be written."""
+    def has_no_pending_plan(self) -> bool:
+        """Whether no plan waits. This is also true if nothing could be planned."""
         return self.memory.pending is None
+
+
+Publish = Callable[[TreeRecord | None, ApplyResult], OutputsOutcome | None]
+"""Writes the other outputs as a record says, and returns the result of every output, given that of
+the HyperNodes; None if it is unknown, so that the status keeps what it says of them."""
+
+
+def publish_nothing(_record: TreeRecord | None, _applied: ApplyResult) -> OutputsOutcome | None:
+    """Leave the other outputs as they are: this round does not write them."""
+    return None
 
 
 def apply_plan(
@@ -164,8 +169,8 @@ def carry_out(
     approval.
 
     Args:
-        decision: of this round.
-        store: what is written.
+        decision: the decision of this round.
+        store: where the HyperNodes and the record are written.
         clock: monotonic, in seconds.
         pace: how long written objects wait for their next write.
         on_done: called after each written HyperNode.
@@ -173,8 +178,10 @@ def carry_out(
     """
     removal = _remove_void_approval(decision, store)
     record, applied = _write(decision, store, on_done)
-    memory = _remember(decision, applied, clock(), pace)
-    outputs = publish(record)
+    written_at_s = clock()
+    outputs = publish(record, applied)
+    wait_s = _find_earliest(decision.wait_s, None if outputs is None else outputs.retry_s)
+    memory = _remember(decision, applied, written_at_s, pace)
     outcome = WriteOutcome(
         decision.conditions,
         decision.held,
@@ -183,7 +190,7 @@ def carry_out(
         is_approved=decision.is_approved,
         removal=removal,
         outputs=outputs,
-        wait_s=_find_earliest(decision.wait_s, None if outputs is None else outputs.retry_s),
+        wait_s=wait_s,
         memory=memory,
     )
     if removal.is_tried:
@@ -191,7 +198,7 @@ def carry_out(
         outcome = outcome._replace(memory=outcome.memory._replace(void_approval=void))
     if applied.error is not None:
         return _fail(outcome, decision, applied.error)
-    return outcome._replace(completed_plan=hash_plan(decision.plan) if decision.plan else "")
+    return outcome._replace(completed_plan=decision.plan_hash)
 
 
 def find_done(decision: Decision, applied: ApplyResult) -> tuple[Action, ...]:
@@ -236,7 +243,7 @@ def _find_earliest(*waits_s: float | None) -> float | None:
 def _remember(
     decision: Decision, applied: ApplyResult, now_s: float, pace: DebounceConfig
 ) -> WriteMemory:
-    """Return what the next round must know of the writes."""
+    """Return the facts about the writes that the next round needs."""
     memory = decision.memory
     names = [action.name for action in find_done(decision, applied)]
     if applied.error is None and decision.kind in _COMPLETE:
@@ -244,13 +251,14 @@ def _remember(
     if decision.kind is DecisionKind.WRITE:
         last_writes = record_writes(memory.last_writes, names, now_s, pace=pace)
         return memory._replace(last_writes=last_writes)
+    # Any other kind can only restore; `_with_restoration` adds such writes to waiting plans too.
     pace = replace(pace, min_window_s=pace.restore_window_s)
     last_restores = record_writes(memory.last_restores, names, now_s, pace=pace)
     return memory._replace(last_restores=last_restores)
 
 
 def _fail(outcome: WriteOutcome, decision: Decision, error: TopologyError) -> WriteOutcome:
-    """Return the result of a decision of which a write failed."""
+    """Return the result of a decision after one of its writes failed."""
     memory = outcome.memory
     if decision.kind in _WHOLE_PLAN:
         memory = memory._replace(pending=decision.pending)
@@ -285,7 +293,7 @@ def _apply_action(action: Action, target: HyperNodeStore) -> None:
     if action.object is None:
         target.remove(action.name)
     else:
-        target.put(action.object)
+        target.put(action.object, action.taken)
 
 
 class WriteLog:

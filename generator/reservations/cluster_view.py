@@ -20,7 +20,7 @@ class FetchedReservations(NamedTuple):
     """All reservations of a cluster."""
 
     reservations: tuple[Reservation, ...]
-    """In their present phase, sorted by id."""
+    """The reservations in their present phase, sorted by id."""
     problems: tuple[ParseError, ...]
     """Objects that cannot be used."""
 
@@ -58,9 +58,9 @@ def fetch_reserved_nodes(
     If listing reservations is forbidden, return none and a problem that says so.
 
     Args:
-        access: to the cluster.
+        access: how to reach the cluster.
         environ: the environment.
-        pods: that have a node, as the API server has them.
+        pods: the bound pods, as the API server has them; their places are not reserved.
 
     Raises:
         ConfigError: there are no credentials, or they are no use.

@@ -69,7 +69,7 @@ MAX_WRITES_PER_TICK: Final = 100
 """Writes of one `tick`, and deletions; callers do not wait for all that is due."""
 _MIN_BUDGET_S: Final = 0.01
 MAX_TURN_S: Final = 2.0
-"""Of the searches of one request: requests are placed one at a time."""
+"""Seconds for all searches of one request, at most; the others wait until it is placed."""
 CROWDED_TURN_S: Final = 0.25
 """The same if others wait."""
 _MAX_WAITING: Final = 256
@@ -145,7 +145,7 @@ class ReservationLedger:
 
         Args:
             snapshot: free capacity of the nodes after the running pods.
-            pods: of gangs, only those that the snapshot counts.
+            pods: the bound pods of gangs that the snapshot counts.
         """
         self._capacity = CapacityState(snapshot, tuple(pods))
 
@@ -157,13 +157,13 @@ class ReservationLedger:
         )
 
     def count_reserved(self) -> ReservedTotals:
-        """Return how much is reserved at present."""
+        """Return the reservations per phase, and the amounts that they reserve, at present."""
         phases = Counter(row.phase for row in self.read_current())
         snapshot = self.snapshot
         amounts = Counter[str]()
         for gang in snapshot.nominated.values() if snapshot else ():
             for row in gang.pods:
-                amounts.update({name: n * row.count for name, n in row.request.items()})
+                amounts.update({name: amount * row.count for name, amount in row.request.items()})
         return ReservedTotals(phases, amounts)
 
     def reserve(
@@ -211,7 +211,7 @@ class ReservationLedger:
         """Hold a reservation until it is released.
 
         Args:
-            id_: of the reservation.
+            id_: the id of the reservation.
             holder: authenticated name of the caller.
             min_epoch: last epoch that the caller received; a server of an older epoch refuses.
         """
@@ -224,7 +224,7 @@ class ReservationLedger:
     def tick(self) -> None:
         """Notify of changes; write due reservations if writes are possible; log an error once.
 
-        Due are: expired and used-up reservations; the new epoch on those of a former writer.
+        A reservation is due if it is expired or used up, or has the epoch of a former writer.
         """
         self._notify()
         self._unusable_log.update({text: {"problem": text} for text in self._store.problems})
@@ -257,7 +257,7 @@ class ReservationLedger:
             self._on_change()
 
     def _make_room(self) -> None:
-        """Delete ended reservations where there is no room for one more: they refuse no request."""
+        """Delete ended reservations if there is no room: they must not block a new request."""
         with self._write_lock:
             stored, now = self._store.read_reservations(), self._now()
             if len(stored) >= MAX_RESERVATIONS:

@@ -4,7 +4,7 @@ Free capacity already excludes bound pods. So a reservation stops holding the pl
 that is bound, and no pod is counted twice. The time of binding separates the pods of a
 reservation from pods that ran before it.
 
-Due are reservations that are expired, used up, or written by a former leader.
+A reservation is due to be written if it is expired or used up, or if a former leader wrote it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _DEFAULT_VIEW: Final = ReservationView()
 
 
 def build_views(gang: str, priority: int, held: Iterable[Reservation]) -> list[ReservationView]:
-    """Return the views to place a gang in, in this order: the first preempt the fewest."""
+    """Return the views in which to place a gang; views that preempt fewer come first."""
     lower = {reservation.priority for reservation in held if reservation.priority < priority}
     return [
         ReservationView(gang, max_priority)
@@ -159,13 +159,14 @@ def _compute_gang_usage(
         if owner is None:
             elsewhere.append(pod)
             continue
-        bound[owner.id] += [pod.bound_at] if pod.bound_at else []
+        if pod.bound_at:
+            bound[owner.id].append(pod.bound_at)
         places[owner.id][pod.node, _find_used_group(pod, owner, places[owner.id])] -= 1
     for pod in elsewhere:
         lacking = (row for row in reservations if len(bound[row.id]) < num_pods[row.id])
         owner = next((row for row in lacking if _is_bound_during(pod, row)), None)
-        if owner is not None:
-            bound[owner.id] += [pod.bound_at] if pod.bound_at else []
+        if owner is not None and pod.bound_at:
+            bound[owner.id].append(pod.bound_at)
     return {
         id_: ReservationUsage(
             unbound_pods=MappingProxyType(dict(+counts)),
@@ -237,8 +238,8 @@ def build_nominations(
     Args:
         held: reservations that hold nodes.
         usages: usage of each reservation by id.
-        view: of the gang to place.
-        cache: of earlier results.
+        view: the view of the gang to place.
+        cache: the results of earlier calls.
     """
     nominations = {}
     for reservation in sorted(held, key=lambda reservation: reservation.id):
@@ -264,6 +265,7 @@ def _build_nomination(
     priority: int,
     cache: ReservationCache | None,
 ) -> RunningGang:
+    """Return the unbound pods of a reservation as a running gang."""
     key = (reservation.id, gang, priority)
     cached = cache.nominations.get(key) if cache else None
     if cached is not None and cached[0] is usage:
@@ -276,6 +278,7 @@ def _build_nomination(
     if reservation.exclusive is not None:  # its domains stay closed after its pods are bound
         reserved_nodes = sorted({node for node, _ in _count_places(reservation)})
         rows = (*rows, *(RunningPods(node, {}, 0) for node in reserved_nodes))
+    # The gang's own reservation closes no domain to it.
     exclusive = None if gang == _NO_GANG else reservation.exclusive
     nomination = RunningGang(gang, rows, priority, exclusive=exclusive)
     if cache is not None:
@@ -328,13 +331,16 @@ def _find_overfull_nodes(
                 for name, need in snapshot.pod_needs(row.request).items():
                     needs[row.node][name] += need * row.count
     row_of = {name: row for row, name in enumerate(snapshot.resources)}
+
+    def count_free(name: str, node: str) -> int:
+        row = row_of.get(name)
+        return 0 if row is None else int(snapshot.free[row, snapshot.position_of[node]])
+
     return frozenset(
         node
         for node, need in needs.items()
-        for name, quantity in need.items()
-        if quantity > 0
-        and (
-            name not in row_of or snapshot.free[row_of[name], snapshot.position_of[node]] < quantity
+        if any(
+            quantity > 0 and quantity > count_free(name, node) for name, quantity in need.items()
         )
     )
 
@@ -378,9 +384,9 @@ def find_due(
     """Return the changed reservations, in the state to write.
 
     Args:
-        reservations: all, as last written.
+        reservations: all reservations, as last written.
         usages: usage of each reservation by id.
-        now: with a time zone.
+        now: the current time, with a time zone.
         writer: its epoch replaces the epoch of a former writer.
     """
     after = (
@@ -417,8 +423,9 @@ def find_forgettable(
 ) -> list[Reservation]:
     """Return the reservations to delete: those that ended long ago, and those above the limit.
 
-    Of the holder with the most ended reservations, those that ended first make room. Never deleted
-    are reservations that bound pods of a held gang belong to; there are no more than such pods.
+    To make room, the holder with the most ended reservations loses those that ended first. A
+    reservation to which bound pods of a held gang belong is never deleted; there are no more such
+    reservations than such pods.
     """
     gangs = {reservation.gang for reservation in reservations if reservation.is_held_at(now)}
     ended = [

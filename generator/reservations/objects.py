@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from generator.kube.cache import Listing, StoredObject
-from generator.kube.lease import Leader
+from generator.kube.lease_record import Leader
 from generator.kube.resources import RESERVATIONS as RESOURCE
 from generator.objects.reservation import RESERVATION_KIND
 from generator.reservations.records import (
@@ -158,7 +158,7 @@ class ReservationObjects:
         self._is_refreshed = True
 
     def put(self, changed: Sequence[Reservation]) -> None:
-        """Write these reservations one after another.
+        """Write reservations, one after another.
 
         Raises:
             KubeFenced: this replica no longer leads.
@@ -171,7 +171,7 @@ class ReservationObjects:
             self._write_checked(partial(self._put_one, reservation))
 
     def delete(self, ids: Collection[str]) -> None:
-        """Delete these ended reservations one after another; raises as `put` does."""
+        """Delete ended reservations, one after another; raises the same errors as `put`."""
         objects = {row.name: row for row in self._read().objects}
         for id_ in ids:
             if id_ in objects:
@@ -205,7 +205,7 @@ class ReservationObjects:
             raise
 
     def _read(self) -> Listing[HeldReservation]:
-        """Return the known objects; those that were known last if they cannot be read now."""
+        """Return the objects; if they cannot be read now, those of the last successful read."""
         try:
             return self._objects.read(RESERVATIONS)
         except (KubeError, StoreError):
@@ -213,7 +213,7 @@ class ReservationObjects:
 
 
 def _refuse_follower(leader: Leader | None) -> Refusal:
-    """Return why a replica that does not lead writes nothing, and where a caller can turn."""
+    """Return why a replica that does not lead writes nothing, and which replica leads."""
     if leader is None or not leader.address:
         return Refusal(RefusalKind.NO_LEADER, "no replica is known to lead; try again")
     name, address = show(leader.name, 253), show(leader.address, 300)

@@ -21,7 +21,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final
 
-from generator.objects.reservation import MAX_PRIORITY, ReservationPhase
+from generator.objects.reservation import MAX_PRIORITY, MAX_TTL_S, ReservationPhase
 from generator.placement.answer import Placement
 from generator.placement.groups import GangGroup
 from generator.placement.node_selection import Toleration
@@ -38,15 +38,14 @@ from generator.reservations.records import (
 from topology.model.errors import show
 
 DEFAULT_TTL_S: Final = 60
-MAX_TTL_S: Final = 86_400
 MAX_GROUPS: Final = 128
 MAX_RESOURCES: Final = 16
 MAX_RUNS: Final = 8192
-"""Of one group; the PlacementReservation schema sets the same limit."""
+"""Runs of one group; the PlacementReservation schema sets the same limit."""
 MAX_RUNS_BYTES: Final = 1 << 20
-"""Of all runs as text: etcd limits an object to 1.5 MiB."""
+"""Size of all runs as text: etcd limits an object to 1.5 MiB."""
 MAX_PLACES_BYTES: Final = 3 << 20
-"""Of the node names of all pods: an answer has 4 MiB at most."""
+"""Size of the node names of all pods: an answer has 4 MiB at most."""
 _RUN_BYTES: Final = 32
 RETENTION_S: Final = 600
 """An ended reservation is kept for this time, or for its TTL if that is longer."""
@@ -94,10 +93,10 @@ def apply_step(
     """Return a reservation after a step, the identical object if the step was made already.
 
     Args:
-        reservation: as last written.
+        reservation: the reservation as last written.
         step: the step to make.
-        now: with a time zone.
-        epoch: of the writer.
+        now: the current time, with a time zone.
+        epoch: the epoch of the writer.
         message: the reason, for people.
     """
     if step is not Step.EXPIRE:

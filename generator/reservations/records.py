@@ -48,7 +48,7 @@ class HeldGroup:
     request: tuple[tuple[str, int], ...]
     """Per pod: (resource, quantity), sorted."""
     runs: tuple[RankRun, ...]
-    """In the order of ranks."""
+    """The runs in the order of ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Reservation:
     priority: int
     plane: str
     tier: str
-    """Of the lowest domain that contains the whole gang."""
+    """The tier of the lowest domain that contains the whole gang."""
     is_proved: bool
     groups: tuple[HeldGroup, ...]
     ttl_s: int
@@ -87,7 +87,7 @@ class Reservation:
         return self.phase in {ReservationPhase.RELEASED, ReservationPhase.EXPIRED}
 
     def is_held_at(self, now: datetime) -> bool:
-        """Return whether it holds its nodes at a moment, even if its end is not written yet."""
+        """Return whether nodes are held at a moment, even if the end is not written yet."""
         if self.phase is ReservationPhase.CONFIRMED:
             return True
         is_due = self.expires_at is not None and now >= self.expires_at

@@ -3,8 +3,8 @@
 gRPC's synchronous server assigns a thread to each call before its request has arrived, and a client
 can hold that thread as long as it likes; a stream holds a thread until it ends. So this module
 reads requests itself, as streams of bytes: stalled calls are cancelled, malformed messages are
-refused without a traceback, and streams run in a separate, bounded pool of threads. A thread alone
-answers nothing: a call waits in it until its caller has a free slot.
+refused without a traceback, and streams run in a separate, bounded pool of threads. A call that has
+a thread is not answered at once: it waits until its caller has a free slot.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _Caller(NamedTuple):
     name: str
     """Proven by a token or a certificate; empty if callers are not authenticated."""
     share: str
-    """Whose share the call takes."""
+    """The caller whose share the call takes."""
 
 
 class _CallMethod(NamedTuple):
@@ -130,7 +130,7 @@ class CallInterceptor(grpc.ServerInterceptor):
         Args:
             on_refused: called with the seconds of a call that is not admitted, or that has a
                 malformed message.
-            call_slots: of calls that are answered at the same time, without streams.
+            call_slots: slots for calls that are answered at the same time, without streams.
             tokens: checks the token of each call except health checks, which reveal less than a
                 connection does. It may wait for the API server, so it runs in the call's thread.
             stall_watch: cancels calls whose client stalls.

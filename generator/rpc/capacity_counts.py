@@ -10,6 +10,7 @@ from generator.placement.cluster.gang_view import view_for
 from generator.placement.cluster.levels import NODE_TIER, BoolArray, IntArray
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.groups import GangGroup
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
 
 
 class PodCapacity(NamedTuple):
@@ -22,34 +23,16 @@ class PodCapacity(NamedTuple):
     """0 on all other nodes."""
 
 
-class DomainPodCapacity(NamedTuple):
-    """Free capacity of one domain."""
-
-    name: str
-    num_nodes: int
-    num_usable: int
-    pods: int
-
-
-class TierPodCapacity(NamedTuple):
-    """Free capacity of one tier."""
-
-    name: str
-    num_domains: int
-    pods: int
-    max_pods: int
-    """Of the domain with most room: the largest gang that fits in one domain of the tier."""
-
-
 def count_pod_capacity(snapshot: Snapshot, pod: GangGroup, *, priority: int) -> PodCapacity:
     """Return the capacity for pods like those of a group, which must request some resource.
 
     Cost: O(nodes × resources).
     """
-    view = view_for(snapshot, "", priority)
-    usable = np.logical_and.reduce(list(view.node_masks(pod).values()))
-    slots = view.count_slots(view.pod_needs(dict(pod.request)), unbounded=0)
-    return PodCapacity(view, usable, np.where(usable, slots, 0))
+    no_gang = ""
+    seen = view_for(snapshot, no_gang, priority)
+    usable = np.logical_and.reduce(list(seen.allowed_by_cause(pod).values()))
+    slots = seen.count_slots(seen.pod_needs(dict(pod.request)), unbounded=0)
+    return PodCapacity(seen, usable, np.where(usable, slots, 0))
 
 
 def count_domains(snapshot: Snapshot, height: int) -> int:
@@ -59,33 +42,40 @@ def count_domains(snapshot: Snapshot, height: int) -> int:
 
 def count_domain_capacities(
     room: PodCapacity, height: int, *, start: int, max_count: int
-) -> list[DomainPodCapacity]:
-    """Return the capacity of some domains of a tier, in tree order; O(nodes) for the sums."""
+) -> list[pb.DomainCapacity]:
+    """Return the capacity of one page of a tier's domains, in tree order. Cost: O(nodes)."""
     snapshot = room.snapshot
     levels = snapshot.levels
-    which = _find_domains(snapshot, height)[start : start + max_count]
-    if not len(which):
+    units = _find_domains(snapshot, height)[start : start + max_count]
+    if not len(units):
         return []
     starts, stops = levels.starts[height], levels.stops[height]
-    usable = np.add.reduceat(room.usable.astype(np.int64), starts)[which]
-    pods = np.add.reduceat(room.pods, starts)[which]
-    sizes = stops[which] - starts[which]
-    names = [_find_name(snapshot, height, index) for index in which.tolist()]
+    usable = np.add.reduceat(room.usable.astype(np.int64), starts)[units]
+    pods = np.add.reduceat(room.pods, starts)[units]
+    sizes = stops[units] - starts[units]
+    names = [_find_name(snapshot, height, unit) for unit in units.tolist()]
     return [
-        DomainPodCapacity(*row)
-        for row in zip(names, sizes.tolist(), usable.tolist(), pods.tolist(), strict=True)
+        pb.DomainCapacity(domain=name, nodes=size, usable_nodes=num_usable, pods=num_pods)
+        for name, size, num_usable, num_pods in zip(
+            names, sizes.tolist(), usable.tolist(), pods.tolist(), strict=True
+        )
     ]
 
 
-def count_tier_capacities(room: PodCapacity) -> list[TierPodCapacity]:
+def count_tier_capacities(room: PodCapacity) -> list[pb.TierCapacity]:
     """Return the capacity of every tier, from nodes to the whole cluster."""
     levels = room.snapshot.levels
     capacities = []
     for height, name in enumerate(levels.tiers):
-        starts, which = levels.starts[height], _find_domains(room.snapshot, height)
-        pods = np.add.reduceat(room.pods, starts)[which] if len(which) else np.zeros(0, np.int64)
+        starts, units = levels.starts[height], _find_domains(room.snapshot, height)
+        pods = np.add.reduceat(room.pods, starts)[units] if len(units) else np.zeros(0, np.int64)
         capacities.append(
-            TierPodCapacity(name, len(which), int(pods.sum()), int(pods.max(initial=0)))
+            pb.TierCapacity(
+                tier=name,
+                domains=len(units),
+                pods=int(pods.sum()),
+                most_pods=int(pods.max(initial=0)),
+            )
         )
     return capacities
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Event
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor
@@ -55,7 +55,6 @@ METHODS: Final[Mapping[str, MethodDescriptor]] = {
 }
 """By name, in the order of the proto files."""
 AnswerT = TypeVar("AnswerT")
-AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 
 
 class PlacementServerError(TopologyError):
@@ -69,18 +68,6 @@ class Retries(NamedTuple):
     """Including the first attempt."""
     backoff: Backoff = Backoff(first_s=0.1, limit_s=2.0)
     uniform: Callable[[float, float], float] = random.SystemRandom().uniform
-
-
-class _AnswerStream(Protocol[AnswerT_co]):
-    """A stream of answers that can be cancelled, as gRPC's stubs return it."""
-
-    def __iter__(self) -> Iterator[AnswerT_co]:
-        """Iterate over the answers."""
-        ...
-
-    def cancel(self) -> bool:
-        """Cancel the stream."""
-        ...
 
 
 def _warn_without_traceback(record: logging.LogRecord) -> bool:
@@ -113,7 +100,7 @@ class PlacementClient:
             address: `HOST:PORT`; must be loopback without an identity, because there is no TLS.
             timeout_s: deadline of each call with all its attempts, and the time limit of a search.
             identity: TLS files and token, for servers that require them.
-            retries: of calls that fail transiently.
+            retries: how calls that fail transiently are tried again.
 
         Raises:
             ConfigError: the address is malformed, or not loopback without an identity, or a file is
@@ -156,7 +143,7 @@ class PlacementClient:
         """Request a placement.
 
         Args:
-            document: of kind PlacementRequest.
+            document: a document of kind PlacementRequest.
             running: pods of the gang that run already, and stay.
             take_running: whether the server must subtract them from the free capacity.
 
@@ -231,8 +218,8 @@ class PlacementClient:
             attempt += 1
 
     def _stream(
-        self, method: Callable[..., _AnswerStream[AnswerT]], message: Message | Iterator[Message]
-    ) -> Iterator[AnswerT]:
+        self, method: Callable[..., Any], message: Message | Iterator[Message]
+    ) -> Iterator[Message]:
         """Yield the answers of one call, without retries. Closing the iterator cancels the call."""
         if isinstance(message, Message):
             _check_size(message)
@@ -371,7 +358,7 @@ def _parse_spec(spec: object) -> Message:
 
 
 def _parse_request(document: Mapping[str, Any]) -> Message:
-    """Return the message of a request that keeps all rules."""
+    """Return the message of a request, after a check of all rules."""
     parse_request(document)
     return encode_request(document)
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
 from threading import Lock
-from typing import Final, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Final, NamedTuple, cast
 
 import grpc
 
@@ -35,7 +35,7 @@ from generator.rpc.auth.authentication import (
 )
 from generator.rpc.auth.tls import PeerCredentials, ServerCertificates
 from generator.rpc.limits import MAX_CALLER_FORWARDED, MAX_FORWARDED, MAX_MESSAGE_BYTES
-from generator.rpc.placement_service import ReservationCalls
+from generator.rpc.placement_service import ReservationCall
 from generator.rpc.status_errors import (
     CallAbortedError,
     CallFailure,
@@ -43,7 +43,6 @@ from generator.rpc.status_errors import (
     build_abort,
     decode_failure,
 )
-from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from runtime.fair_share import FairShare
 from runtime.transition_log import TransitionLog
@@ -73,21 +72,6 @@ _LEADER_CHANGES: Final = CallFailure(
     FailureKind.NO_LEADER, "another replica begins to lead; try again"
 )
 _Metadata = tuple[tuple[str, str | bytes], ...]
-RequestT = TypeVar("RequestT")
-AnswerT = TypeVar("AnswerT")
-AnswerT_co = TypeVar("AnswerT_co", covariant=True)
-
-
-class _Call(Protocol[AnswerT_co]):
-    """A call in progress, as gRPC returns it."""
-
-    def result(self, timeout: float | None = None) -> AnswerT_co:
-        """Wait for the answer."""
-        ...
-
-    def cancel(self) -> None:
-        """Cancel the call."""
-        ...
 
 
 class _LeaderConnection(NamedTuple):
@@ -99,11 +83,11 @@ class _LeaderConnection(NamedTuple):
 
 
 class ForwardedCalls:
-    """`ReservationCalls` of a replica: answered here, or by the leader; thread-safe."""
+    """The calls about reservations of a replica: answered here, or by the leader; thread-safe."""
 
     def __init__(
         self,
-        local: ReservationCalls,
+        answer_here: ReservationCall,
         find_leader: Callable[[], str],
         certificates: ServerCertificates,
         *,
@@ -112,13 +96,13 @@ class ForwardedCalls:
         """Connect to no replica yet.
 
         Args:
-            local: answers calls while this replica leads.
+            answer_here: answers calls while this replica leads.
             find_leader: returns the leader's address; empty if this replica leads, or if no
                 replica with an address is known to.
-            certificates: which the replicas share.
+            certificates: the certificates that the replicas share.
             has_tokens: callers prove who they are with a token.
         """
-        self._local = local
+        self._answer_here = answer_here
         self._find_leader = find_leader
         self._certificates = certificates
         self._has_tokens = has_tokens
@@ -128,42 +112,23 @@ class ForwardedCalls:
         self._connection: _LeaderConnection | None = None
         self._unreachable_log = TransitionLog(log, "unreachable leader", level=logging.WARNING)
 
-    def reserve(
-        self, request: pb.ReserveRequest, context: grpc.ServicerContext
-    ) -> pb.ReserveResponse:
-        """Place a gang and reserve its nodes; infeasible is an answer."""
-        return self._answer("Reserve", self._local.reserve, request, context)
-
-    def confirm(
-        self, request: pb.ConfirmRequest, context: grpc.ServicerContext
-    ) -> pb.ConfirmResponse:
-        """Confirm a reservation, so that it lasts until it is released."""
-        return self._answer("Confirm", self._local.confirm, request, context)
-
-    def release(
-        self, request: pb.ReleaseRequest, context: grpc.ServicerContext
-    ) -> pb.ReleaseResponse:
-        """Release the nodes of a reservation."""
-        return self._answer("Release", self._local.release, request, context)
-
     def close(self) -> None:
         """Close the connection to the leader."""
         with self._lock:
             self._replace(None)
 
-    def _answer(
-        self,
-        method: str,
-        answer_here: Callable[[RequestT, grpc.ServicerContext], AnswerT],
-        request: RequestT,
-        context: grpc.ServicerContext,
-    ) -> AnswerT:
+    def answer(self, method: str, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401 - any message
+        """Answer the call `Reserve`, `Confirm` or `Release`, by the name in `method`.
+
+        Raises:
+            CallAbortedError: the call fails here or at the leader, or finds no leader.
+        """
         names = _read_metadata(context, FORWARDED_FOR)
         if names:
             context.send_initial_metadata(((LEADER_VERSION, self._version),))
         try:
             with self._as_caller(names, context):
-                return answer_here(request, context)
+                return self._answer_here(method, request, context)
         except CallAbortedError as error:
             leader = error.failure.leader
             proof = self._build_proof(context)
@@ -176,17 +141,17 @@ class ForwardedCalls:
                 calls = f"{MAX_CALLER_FORWARDED} calls of this caller, or {MAX_FORWARDED} in all,"
                 raise build_abort(FailureKind.OVERLOADED, f"{calls} wait for the leader")
             stub = placement_pb2_grpc.PlacementServiceStub(self._open_channel(leader))
-            call: _Call[AnswerT] = getattr(stub, method).future(
+            call: grpc.Future[Any] = getattr(stub, method).future(
                 request, timeout=context.time_remaining(), metadata=proof
             )
-            if not context.add_callback(call.cancel):
+            if not context.add_callback(call.cancel):  # type: ignore[arg-type]  # its answer is not used
                 call.cancel()
             return self._await_answer(call, leader)
 
     def _as_caller(
         self, names: Sequence[str | bytes], context: grpc.ServicerContext
     ) -> AbstractContextManager[None]:
-        """Return a context in which a replica's call is the call of whom it names."""
+        """Return a context in which a replica's call counts as the named caller's call."""
         name = names[0] if names else b""
         if self._has_tokens or not isinstance(name, bytes) or not name:
             return nullcontext()
@@ -203,7 +168,7 @@ class ForwardedCalls:
         name = get_caller(context)
         return ((FORWARDED_FOR, name.encode()),) if name else None
 
-    def _await_answer(self, call: _Call[AnswerT], address: str) -> AnswerT:
+    def _await_answer(self, call: grpc.Future[Any], address: str) -> Any:  # noqa: ANN401 - any message
         while True:
             try:
                 answer = call.result(timeout=_CHECK_S)
@@ -237,7 +202,7 @@ class ForwardedCalls:
         return CallFailure(FailureKind.LEADER_UNREACHABLE, problem)
 
     def _explain_version(self, call: grpc.Call, failure: CallFailure) -> CallFailure | None:
-        """Return that a leader of another version refuses a request; None if it has this one."""
+        """Return the failure if a leader of another version refuses; None for this version."""
         named = [str(value) for key, value in call.initial_metadata() if key == LEADER_VERSION]
         if named == [self._version]:
             return None
@@ -263,7 +228,8 @@ class ForwardedCalls:
             current = self._connection
             if current is None or (current.address, current.credentials) != (address, credentials):
                 channel = _open_channel(address, credentials)
-                self._replace(current := _LeaderConnection(address, credentials, channel))
+                current = _LeaderConnection(address, credentials, channel)
+                self._replace(current)
             return current.channel
 
     def _replace(self, connection: _LeaderConnection | None) -> None:

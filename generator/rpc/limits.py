@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import Final
 
 MAX_MESSAGE_BYTES: Final = 4 * 1024 * 1024
-"""In each direction; longer answers are sent as pages or as a stream."""
+"""Size of a message in each direction; longer answers are sent as pages or as a stream."""
 MAX_DEADLINE_S: Final = 3600.0
 """A longer one counts as none; gRPC gives a call without a deadline some 300 billion years."""
 DEADLINE_ROUNDING_S: Final = 11.0
 """gRPC rounds a deadline of 1,000 to 10,000 s up to 10 s on its way, so that an hour and a
 millisecond arrives as more. Source: `Timeout::FromSeconds` in its `timeout_encoding.cc`."""
 MAX_SEARCH_S: Final = 10.0
-"""Of the searches of one call together."""
+"""The time of all searches of one call together."""
 CROWDED_SEARCH_S: Final = 1.0
 """The same for a search that begins while more than half of the slots are taken, so that a slot is
 free again soon, whoever takes them."""
@@ -23,7 +23,7 @@ MAX_BATCH_SEARCH_S: Final = 60.0
 """For one message of a stream, which may hold a thousand gangs."""
 CROWDED_BATCH_SEARCH_S: Final = 10.0
 MAX_STREAM_SEARCH_S: Final = 600.0
-"""Of the searches of one stream together."""
+"""The time of all searches of one stream together."""
 NUM_THREADS: Final = 16
 """Calls that are answered at the same time, without streams."""
 MAX_CALLER_THREADS: Final = 10
@@ -48,7 +48,7 @@ MAX_FORWARDED: Final = 12
 """Calls of a follower that wait for the leader, so that threads are left for placement."""
 MAX_CALLER_FORWARDED: Final = 8
 MAX_UNREAD_BYTES: Final = 128 * 1024 * 1024
-"""Of answers that clients have not read yet; one caller can take half of them."""
+"""Size of the answers that clients have not read yet; one caller can take half of them."""
 STALL_S: Final = 20.0
 """Time that a client may take to send a request, or to read an answer."""
 CROWDED_STALL_S: Final = 8.0

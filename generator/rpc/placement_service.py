@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from threading import Event
-from typing import Final, Protocol
+from typing import Any, Final, NoReturn, TypeAlias, cast
 
 import grpc
 
@@ -74,26 +74,14 @@ _RESULT_BY_FAILURE: Final = {
 }
 
 
-class ReservationCalls(Protocol):
-    """Reserves nodes for gangs; thread-safe. A failure is a CallAbortedError."""
+ReservationCall: TypeAlias = Callable[[str, Any, grpc.ServicerContext], Any]
+"""Answers Reserve, Confirm or Release, by the name of the method; thread-safe. A failure is a
+CallAbortedError."""
 
-    def reserve(
-        self, request: pb.ReserveRequest, context: grpc.ServicerContext
-    ) -> pb.ReserveResponse:
-        """Place a gang and reserve its nodes; infeasible is an answer."""
-        ...
 
-    def confirm(
-        self, request: pb.ConfirmRequest, context: grpc.ServicerContext
-    ) -> pb.ConfirmResponse:
-        """Confirm a reservation, so that it lasts until it is released."""
-        ...
-
-    def release(
-        self, request: pb.ReleaseRequest, context: grpc.ServicerContext
-    ) -> pb.ReleaseResponse:
-        """Release the nodes of a reservation."""
-        ...
+def refuse_reservation(_method: str, _request: object, _context: grpc.ServicerContext) -> NoReturn:
+    """Refuse the calls about reservations."""
+    raise build_abort(FailureKind.UNSUPPORTED_REQUEST, "this server has no reservations")
 
 
 class CallSearch:
@@ -103,7 +91,7 @@ class CallSearch:
         """Allow no time yet.
 
         Args:
-            context: of the call.
+            context: gRPC's context of the call.
             clock: seconds of a monotonic clock.
         """
         self._context = context
@@ -142,7 +130,7 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         clock: Callable[[], float],
         on_query: OnQuery,
         call_slots: FairShare,
-        reservation_calls: ReservationCalls | None = None,
+        call_reservation: ReservationCall = refuse_reservation,
     ) -> None:
         """Store the sources of answers.
 
@@ -150,14 +138,14 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
             published: holds the snapshot.
             clock: seconds, for the deadlines of searches.
             on_query: called with the result of each search for a placement.
-            call_slots: that calls hold while they are answered.
-            reservation_calls: reserves nodes; None: reservation calls are unimplemented.
+            call_slots: the slots that calls hold while they are answered.
+            call_reservation: answers the calls about reservations.
         """
         self._published = published
         self._clock = clock
         self._on_query = on_query
         self._call_slots = call_slots
-        self._reservation_calls = reservation_calls
+        self._call_reservation = call_reservation
         self._stream_searches = FairShare(
             MAX_STREAM_SEARCHES,
             per_caller=MAX_STREAM_SEARCHES // 2,
@@ -263,25 +251,14 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
             raise build_abort(FailureKind.INVALID_REQUEST, problem, "tier")
         capacity = count_pod_capacity(snapshot, _decode_pod(request), priority=request.priority)
         page = fill_page(
-            (
-                pb.DomainCapacity(
-                    domain=row.name, nodes=row.num_nodes, usable_nodes=row.num_usable, pods=row.pods
-                )
-                for row in count_domain_capacities(capacity, height, start=start, max_count=size)
-            ),
-            size,
+            count_domain_capacities(capacity, height, start=start, max_count=size), size
         )
         stop = start + len(page)
         has_more = stop < count_domains(snapshot, height)
         return pb.CapacityResponse(
             revision=revision,
             domains=page,
-            tiers=[
-                pb.TierCapacity(
-                    tier=row.name, domains=row.num_domains, pods=row.pods, most_pods=row.max_pods
-                )
-                for row in count_tier_capacities(capacity)
-            ],
+            tiers=count_tier_capacities(capacity),
             next_page_token=render_token(request, [revision, stop]) if has_more else "",
         )
 
@@ -289,25 +266,19 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         self, request: pb.ReserveRequest, context: grpc.ServicerContext
     ) -> pb.ReserveResponse:
         """Reserve the nodes of a gang for a time."""
-        return self._require_reservation_calls.reserve(request, context)
+        return cast("pb.ReserveResponse", self._call_reservation("Reserve", request, context))
 
     def Confirm(  # noqa: N802 - gRPC's
         self, request: pb.ConfirmRequest, context: grpc.ServicerContext
     ) -> pb.ConfirmResponse:
         """Confirm a reservation, so that it lasts until it is released."""
-        return self._require_reservation_calls.confirm(request, context)
+        return cast("pb.ConfirmResponse", self._call_reservation("Confirm", request, context))
 
     def Release(  # noqa: N802 - gRPC's
         self, request: pb.ReleaseRequest, context: grpc.ServicerContext
     ) -> pb.ReleaseResponse:
         """Release the nodes of a reservation."""
-        return self._require_reservation_calls.release(request, context)
-
-    @property
-    def _require_reservation_calls(self) -> ReservationCalls:
-        if self._reservation_calls is None:
-            raise build_abort(FailureKind.UNSUPPORTED_REQUEST, "this server has no reservations")
-        return self._reservation_calls
+        return cast("pb.ReleaseResponse", self._call_reservation("Release", request, context))
 
     def _begin_search(self, context: grpc.ServicerContext) -> CallSearch:
         search = CallSearch(context, self._clock)

@@ -41,7 +41,7 @@ class PublishedState:
         """Publish a first snapshot, or nothing until the first tree is known.
 
         Args:
-            snapshot: of the cluster.
+            snapshot: the snapshot of the cluster.
             read_occupied: returns the newest snapshot with the present reservations; None: there
                 are no reservations.
         """

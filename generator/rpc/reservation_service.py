@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import grpc
 from google.protobuf import timestamp_pb2
+from google.protobuf.message import Message
 
 from generator.objects.reservation import ReservationPhase
 from generator.reservations.ledger import ReservationLedger
@@ -26,7 +27,7 @@ from generator.rpc.messages.answers import encode_placement
 from generator.rpc.placement_service import CallSearch, build_request_abort, decode_request_at
 from generator.rpc.status_errors import CallAbortedError, CallFailure, FailureKind
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
-from topology.model.errors import PlacementRequestError
+from topology.model.errors import InvariantError, PlacementRequestError
 
 _KINDS: Final = {
     RefusalKind.MALFORMED: FailureKind.INVALID_REQUEST,
@@ -58,14 +59,28 @@ class ReservationServicer:
         """Store the ledger."""
         self._reservations = reservations
 
-    def reserve(
-        self, request: pb.ReserveRequest, context: grpc.ServicerContext
-    ) -> pb.ReserveResponse:
-        """Place a gang and reserve its nodes.
+    def answer(self, method: str, request: Any, context: grpc.ServicerContext) -> Message:  # noqa: ANN401 - any message
+        """Answer the call `Reserve`, `Confirm` or `Release`, by the name in `method`.
 
         Raises:
-            CallAbortedError: the gang is malformed.
+            CallAbortedError: the call fails.
         """
+        match method:
+            case "Reserve":
+                return self._reserve(request, context)
+            case "Confirm":
+                change = _change(self._reservations.confirm, request, context)
+                return pb.ConfirmResponse(reservation=change)
+            case "Release":
+                change = _change(self._reservations.release, request, context)
+                return pb.ReleaseResponse(reservation=change)
+            case _:
+                raise InvariantError(f"{method} is no call about reservations")
+
+    def _reserve(
+        self, request: pb.ReserveRequest, context: grpc.ServicerContext
+    ) -> pb.ReserveResponse:
+        """Place a gang and reserve its nodes; infeasible is an answer."""
         reservation_request = ReservationRequest(
             id=request.request_id,
             holder=_find_holder(context),
@@ -87,18 +102,6 @@ class ReservationServicer:
         if isinstance(answer, Refusal):
             raise _build_abort(answer, reservation_request.id)
         return _encode_response(answer)
-
-    def confirm(
-        self, request: pb.ConfirmRequest, context: grpc.ServicerContext
-    ) -> pb.ConfirmResponse:
-        """Confirm a reservation, so that it lasts until it is released."""
-        return pb.ConfirmResponse(reservation=_change(self._reservations.confirm, request, context))
-
-    def release(
-        self, request: pb.ReleaseRequest, context: grpc.ServicerContext
-    ) -> pb.ReleaseResponse:
-        """Release the nodes of a reservation."""
-        return pb.ReleaseResponse(reservation=_change(self._reservations.release, request, context))
 
 
 def _change(

@@ -34,7 +34,11 @@ from generator.rpc.limits import (
     NUM_SPARE_THREADS,
     NUM_THREADS,
 )
-from generator.rpc.placement_service import PlacementServicer, ReservationCalls
+from generator.rpc.placement_service import (
+    PlacementServicer,
+    ReservationCall,
+    refuse_reservation,
+)
 from generator.rpc.published_state import PublishedState
 from generator.rpc.topology_service import TopologyServicer
 from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2_grpc
@@ -43,7 +47,7 @@ from topology.model.errors import ConfigError
 PLACEMENT_SERVICE: Final = "toponaut.v1.PlacementService"
 TOPOLOGY_SERVICE: Final = "toponaut.v1.TopologyService"
 _CANCEL_S: Final = 2.0
-"""From the end of a call to the end of its thread."""
+"""The time from the end of a call to the end of its thread."""
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
@@ -82,7 +86,7 @@ class PlacementServer:
         security: ServerSecurity = LOOPBACK_SECURITY,
         on_query: OnQuery = lambda _result, _duration_s: None,
         clock: Callable[[], float] = time.monotonic,
-        reservation_calls: ReservationCalls | None = None,
+        call_reservation: ReservationCall = refuse_reservation,
     ) -> None:
         """Bind the address and start.
 
@@ -92,7 +96,7 @@ class PlacementServer:
             security: TLS credentials and token check.
             on_query: called with the result of each call for a placement.
             clock: seconds, for the deadlines of calls.
-            reservation_calls: reserves nodes; None: reservation calls are unimplemented.
+            call_reservation: answers the calls about reservations.
 
         Raises:
             ConfigError: the address is malformed, in use, or not loopback without TLS.
@@ -118,7 +122,7 @@ class PlacementServer:
         )
         self._health = HealthServicer(experimental_non_blocking=False)
         self._register(
-            PlacementServicer(published, clock, on_query, call_slots, reservation_calls),
+            PlacementServicer(published, clock, on_query, call_slots, call_reservation),
             TopologyServicer(published, clock),
         )
         try:

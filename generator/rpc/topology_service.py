@@ -1,4 +1,4 @@
-"""TopologyService: pages and changes of the tree, whether a gang fits, and findings."""
+"""TopologyService: returns the tree in pages, its changes, whether a gang fits, and findings."""
 
 from __future__ import annotations
 

@@ -5,9 +5,8 @@
 - `loop`: the reconcile loop, one round after the other.
 - `elected_sweepers`: elects sweepers each round and writes changes.
 - `history_backup`: keeps the history while no pod has it.
-- `replica`: the cluster as a backend: watches, leader election, fenced writes; its Events and
-  token checks.
-- `endpoints`: the metrics and health ports, Events, and the security of the gRPC port.
+- `replica`: the cluster as a backend: watches, leader election, fenced writes.
+- `endpoints`: the metrics and health ports, Events, token checks, and certificates.
 - `page_port`: the port of the page, behind the authentication of the gRPC port.
 
 May import every package of the generator but `cli`. Only `cli` imports it.

@@ -11,7 +11,7 @@ from generator.ingest.host_evidence import HostPort, SweepReach
 from generator.ingest.named_sweepers import NamedSweepers
 from generator.ingest.sweep_choice import UsedSweep
 from generator.observe.sweep_election import confirm_sweeps, elect_sweepers
-from generator.store.base import FabricRead
+from generator.reconcile.settings import FabricRead
 from topology.model.errors import ConfigError, KubeError, StoreError
 from topology.reports.fabric_status import FabricStatus, parse_fabric
 from topology.reports.packed_reports import PackedReport

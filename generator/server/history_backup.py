@@ -1,7 +1,7 @@
 """Keeps the history of a cluster beyond the life of a pod: one object, written by the leader.
 
-The file of a pod is lost with the pod. Its successor begins with the backup. A backup is merged
-with the one that is there, so a pod that could not read it at its start loses nothing of it.
+The file of a pod is lost with the pod. Its successor begins with the backup. A new backup is merged
+with the stored one, so nothing of it is lost if a pod could not read it at its start.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class BackupStore(Protocol):
     """Where one backup is."""
 
     def read(self) -> bytes | None:
-        """Return it; None without one."""
+        """Return the document of the backup; None without a backup."""
         ...
 
     def write(self, content: bytes) -> None:
-        """Replace it."""
+        """Replace the document of the backup."""
         ...
 
 
@@ -48,8 +48,8 @@ class HistoryBackup:
         """Read nothing yet.
 
         Args:
-            file: of the history.
-            store: of the backup.
+            file: the history file.
+            store: the place of the backup.
             is_leader: whether this replica may write now.
             now: the wall clock, with a time zone.
         """
@@ -58,11 +58,11 @@ class HistoryBackup:
         self._is_leader = is_leader
         self._now = now
         self._last: tuple[int, ...] = ()
-        """What identifies the file that was written last."""
+        """Identifies the file that was written last, as `_identify` returns it."""
         self._problem = ""
 
     def restore(self, writer: HistoryWriter) -> None:
-        """Let a file that does not exist begin with the backup; a problem is logged."""
+        """Create a missing file with the content of the backup; log a problem."""
         if self._file.exists():
             return
         try:
@@ -97,7 +97,7 @@ class HistoryBackup:
 
 
 def _identify(file: Path) -> tuple[int, ...]:
-    """Return what changes with each write of a SQLite file and its journal; empty without one."""
+    """Return values that change with each write to a SQLite file; empty without a file."""
     found = []
     for path in (file, file.with_name(f"{file.name}-wal")):
         try:

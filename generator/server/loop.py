@@ -14,10 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, TypeAlias
 
 from generator.ingest.inputs import Inputs
 from generator.ingest.report_findings import derive_refused_report_findings
+from generator.jobs.gang_ranks import GangRanks, derive_rank_findings
+from generator.kube.cache import Listing
 from generator.objects.fabric import with_label_keys
 from generator.objects.inventory import Inventory, ListedNode, build_node_specs
 from generator.objects.plane_config import PlaneChoice
@@ -36,36 +38,37 @@ from generator.observe.observer import FabricObserver, TreeInputs, explain_unkno
 from generator.outputs.hypernode.model import HyperNode
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.reconcile.conditions import build_ready, parse_write_status
-from generator.reconcile.decided_tree import PreviousTree, add_unplaced
+from generator.reconcile.decided_tree import PreviousTree, add_unplaced, find_last_tree
 from generator.reconcile.decision import NO_MEMORY, RoundState, decide
 from generator.reconcile.desired import (
+    NO_VOLCANO,
     PlannedChanges,
     compute_coverage,
-    derive_terminating_findings,
     describe_unknown,
     find_decided,
     plan_removal,
     plan_tree_changes,
 )
 from generator.reconcile.guard import Coverage, PlanEvidence
-from generator.reconcile.output_outcomes import OutputsOutcome
+from generator.reconcile.hypernode_output import compare_hypernodes
+from generator.reconcile.output_outcomes import OutputOutcome, OutputsOutcome
 from generator.reconcile.outputs import Publisher, build_request
-from generator.reconcile.plan import plan_changes
 from generator.reconcile.round_results import OnRound, RoundOutcome
 from generator.reconcile.settings import FabricSettings, WriteSettings, read_settings
 from generator.reconcile.status import FabricStatusWriter, RoundSummary, StatusUpdate
-from generator.reconcile.writer import Publish, WriteLog, WriteOutcome, carry_out
+from generator.reconcile.writer import ApplyResult, Publish, WriteLog, WriteOutcome, carry_out
 from generator.server.elected_sweepers import SweepElection
-from generator.store.base import NO_VOLCANO, StoredHyperNodes, StoredRecord, StoredReports
-from generator.store.fabric_store import FabricStore
+from generator.store.fabric_store import FabricStore, StoredRecord
 from generator.switches.poller import SwitchPoller
 from generator.switches.report_kind import is_switch_report
 from generator.telemetry.round_log import RoundLog
 from runtime.process_settings import freeze_gc
+from topology.findings.impact import measure_impacts
 from topology.model.errors import KubeUnavailable, ParseError
-from topology.model.facts import Finding
+from topology.model.facts import Finding, sort_findings
 from topology.model.tree import TopologyTree
-from topology.planes.plane import PlaneSplit, split_planes
+from topology.planes.plane_split import PlaneSplit, split_planes
+from topology.reports.packed_reports import PackedReport
 
 log = logging.getLogger(__name__)
 
@@ -75,8 +78,8 @@ _DEFAULT_WRITE_SETTINGS: Final = WriteSettings()
 class ClusterState(NamedTuple):
     """Everything that one round reads, apart from the Fabric object."""
 
-    reports: StoredReports
-    hypernodes: StoredHyperNodes
+    reports: Listing[PackedReport]
+    hypernodes: Listing[HyperNode]
     record: StoredRecord
     bound_pods: tuple[BoundPod, ...]
     inventory: Inventory | None
@@ -88,7 +91,7 @@ class ClusterState(NamedTuple):
 
 
 def read_cluster_state(store: FabricStore) -> ClusterState:
-    """Return what a round reads.
+    """Return the state of the cluster that a round reads.
 
     Raises:
         KubeUnavailable: a kind was never listed.
@@ -101,7 +104,7 @@ def read_cluster_state(store: FabricStore) -> ClusterState:
         store.read_inventory(),
         store.read_gangs(),
         store.read_unready_agents(),
-        store.problems,
+        store.objects.problems,
     )
 
 
@@ -126,15 +129,11 @@ class LoopConfig:
     latest: Callable[[], datetime] | None = None
     """The latest time that may be right after a jump: later sweeps are ignored. None: now."""
     known_switches: KnownSwitches | None = None
-    """Those of the history; None: there is none."""
+    """The known switches of the history; None: there is no history."""
 
 
-class PublishSnapshot(Protocol):
-    """Receives each new snapshot of the cluster."""
-
-    def __call__(self, snapshot: Snapshot, pods: Sequence[BoundPod]) -> None:
-        """Receive a snapshot, and the pods of gangs whose usage its free capacity includes."""
-        ...
+PublishSnapshot: TypeAlias = Callable[[Snapshot, Sequence[BoundPod]], None]
+"""Takes each new snapshot, and the pods of gangs whose usage its free capacity includes."""
 
 
 class ReconcileLoop:
@@ -157,7 +156,7 @@ class ReconcileLoop:
             self._status.write_sweepers,
             period=config.period,
             now=now,
-            has_agent_tokens=store.has_agent_tokens,
+            has_agent_tokens=store.objects.has_agent_tokens,
         )
         self._settings = FabricSettings()
         self._memory = NO_MEMORY
@@ -166,11 +165,14 @@ class ReconcileLoop:
         self._listeners = (RoundLog().on_round, *config.round_listeners)
         self._shown: tuple[object, TopologyTree] | None = None
         """What the tree of the outputs follows from, and the tree."""
+        self._compared: tuple[object, OutputOutcome] | None = None
+        """What the result of the HyperNodes follows from, and the result."""
         self._previous = PreviousTree()
         self._published: (
             tuple[TopologyTree, tuple[ListedNode, ...] | None, tuple[BoundPod, ...]] | None
         ) = None
         self._snapshot: Snapshot | None = None
+        self._gang_ranks = GangRanks()
         self._tree_spec = DEFAULT_TREE_SPEC
         """The requested form of the tree, with the options of the program."""
         self._last_plan: tuple[object, PlannedChanges] | None = None
@@ -216,22 +218,23 @@ class ReconcileLoop:
         # Without the listed sweepers, an election could choose a node that is not among them.
         is_elected = self._election.read(fabric, spec.sweepers) and not spec.unknown
         if is_elected and self._config.writing.is_leader():
-            self._election.elect(state.reports.reports, state.unready_agents)
+            self._election.elect(state.reports.values, state.unready_agents)
         observation = self._observe(state)
         self._election.record_reaches(self._observer.reaches)
-        problems += [*state.reports.problems, *self._observer.problems, *state.hypernodes.problems]
-        problems += state.record.problems
-        problems += state.inventory.problems if state.inventory else ()
+        problems += [*state.reports.all_problems, *self._observer.problems]
+        problems += [*state.hypernodes.all_problems, *state.record.problems]
+        if state.inventory:
+            problems += state.inventory.problems
         round_state, conflicts = self._build_round(observation, state)
         publish = partial(
             self._publish_outputs, observation, state, is_writing=round_state.is_writing
         )
         written = self._write(round_state, publish)
         if is_elected and self._config.writing.is_leader():
-            is_in_sync = round_state.planned is not None and written.is_in_sync
+            is_in_sync = round_state.planned is not None and written.has_no_pending_plan
             self._election.confirm(self._observer.used_sweeps, is_in_sync=is_in_sync)
         refused = () if written.outputs is None else written.outputs.findings
-        findings = (*self._collect_findings(observation, state), *refused)
+        findings = sort_findings([*self._collect_findings(observation, state), *refused])
         problems += conflicts
         tree = observation.tree if observation is not None and observation.tree.nodes else None
         num_problems = len(problems) + len(state.store_problems)
@@ -240,7 +243,7 @@ class ReconcileLoop:
         status = self._status.update(summary, written)
         outcome = self._build_outcome(state, summary, status, written, started_s=started_s)
         problems += [*wrong_settings, *status.problems]
-        return written.wait_s, replace(
+        return min(filter(None, (written.wait_s, status.retry_s)), default=None), replace(
             outcome, problems=tuple(problems), why_unknown=self._why_unknown()
         )
 
@@ -249,7 +252,7 @@ class ReconcileLoop:
         if self._config.planes is not None:
             tree_spec = tree_spec.with_planes(self._config.planes)
         self._observer.update(
-            TreeInputs(state.reports.reports, state.inventory, tree_spec, self._election.named),
+            TreeInputs(state.reports.values, state.inventory, tree_spec, self._election.named),
             self._find_previous(state),
             (self._config.latest or self._config.now)(),
         )
@@ -260,7 +263,7 @@ class ReconcileLoop:
         observation, planned = self._observer.observation, self._last_plan
         return self._previous.find(
             state.record.record,
-            state.hypernodes.hypernodes,
+            state.hypernodes.values,
             desired=planned[1].desired if planned is not None else None,
             tree=observation.tree if observation is not None else None,
         )
@@ -273,7 +276,7 @@ class ReconcileLoop:
         A tree that follows from the default of an unknown setting is not published: no answer is
         better than places in a tree that nobody asked for.
         """
-        spec, observed = self._settings.tree_spec, state.hypernodes.hypernodes
+        spec, observed = self._settings.tree_spec, state.hypernodes.values
         round_state = self._begin_round(state)
         is_unwanted = not spec.has_hypernodes and not spec.outputs
         is_known = observation is not None and bool(observation.tree.nodes)
@@ -291,13 +294,13 @@ class ReconcileLoop:
         return self._plan_round(round_state, observation, state)
 
     def _begin_round(self, state: ClusterState) -> RoundState:
-        """Return what a round decides on before anything is planned."""
+        """Return the input of a round's decision, without a plan yet."""
         writing, settings = self._config.writing, self._settings
         is_served = settings.tree_spec.has_hypernodes and not state.hypernodes.is_missing
         return RoundState(
             None,
             self._config.now(),
-            state.hypernodes.hypernodes,
+            state.hypernodes.values,
             state.record.record,
             policy=settings.policy,
             held=parse_write_status(settings.document).held,
@@ -311,12 +314,11 @@ class ReconcileLoop:
     def _plan_round(
         self, round_state: RoundState, observation: Observation, state: ClusterState
     ) -> tuple[RoundState, tuple[ParseError, ...]]:
-        """Return what a round decides on, with the plan towards the observed tree."""
-        observed = state.hypernodes.hypernodes
-        existing = self._find_previous(state)
+        """Return the input of a round's decision, with the plan towards the observed tree."""
+        observed, existing = state.hypernodes.values, self._find_previous(state)
         is_decision_only = not self._settings.tree_spec.has_hypernodes
-        if is_decision_only:
-            round_state = round_state._replace(unwanted=plan_changes((), observed))
+        round_state = round_state._replace(is_decision_only=is_decision_only)
+        if is_decision_only:  # the plan differs from the last decision
             observed, existing = find_decided(state.record.record, observation.tree), None
         planned = self._plan_changes(observation, observed)
         unknown = describe_unknown(observation)
@@ -326,10 +328,8 @@ class ReconcileLoop:
         coverage = self._compute_coverage(observation.tree, state)
         round_state = round_state._replace(
             planned=planned,
-            observed=observed,
             existing=existing,
             evidence=PlanEvidence(coverage, state.gangs, observation.doubts),
-            is_decision_only=is_decision_only,
         )
         return round_state, planned.problems
 
@@ -364,10 +364,11 @@ class ReconcileLoop:
         observation: Observation | None,
         state: ClusterState,
         record: TreeRecord | None,
+        applied: ApplyResult,
         *,
         is_writing: bool,
     ) -> OutputsOutcome | None:
-        """Write the outputs other than HyperNodes, as the record says.
+        """Write the outputs other than HyperNodes, as the record says; return the result of all.
 
         Return None while it is unknown which outputs are wanted.
         """
@@ -381,9 +382,28 @@ class ReconcileLoop:
         publisher = self._config.publisher
         if request is None:
             return None
-        if publisher is None or request.is_empty:
-            return OutputsOutcome()
-        return publisher.update(request)
+        others = OutputsOutcome(is_paused=not is_writing)
+        if publisher is not None and not request.is_empty:
+            others = publisher.update(request)
+        hypernodes = self._compare_hypernodes(state, record, applied)
+        return others._replace(outputs=(hypernodes, *others.outputs))
+
+    def _compare_hypernodes(
+        self, state: ClusterState, record: TreeRecord | None, applied: ApplyResult
+    ) -> OutputOutcome:
+        """Return the result of the HyperNodes; it is computed again only if its inputs changed."""
+        observed, spec = state.hypernodes, self._settings.tree_spec
+        key = (record, observed.values, applied, spec.has_hypernodes, observed.is_missing)
+        if self._compared is None or self._compared[0] != key:
+            outcome = compare_hypernodes(
+                find_last_tree(record, observed.values),
+                observed.values,
+                applied,
+                is_wanted=spec.has_hypernodes,
+                is_served=not observed.is_missing,
+            )
+            self._compared = key, outcome
+        return self._compared[1]
 
     def _find_shown_tree(
         self,
@@ -416,7 +436,7 @@ class ReconcileLoop:
         return self._last_plan[1]
 
     def _compute_coverage(self, tree: TopologyTree, state: ClusterState) -> Coverage:
-        reports = state.reports.reports
+        reports = state.reports.values
         stale = state.unready_agents
         if stale is None:
             agents = [report for report in reports if not is_switch_report(report)]
@@ -429,20 +449,27 @@ class ReconcileLoop:
         self, observation: Observation | None, state: ClusterState
     ) -> tuple[Finding, ...]:
         refused = derive_refused_report_findings(state.reports.refused)
-        refused += derive_terminating_findings(state.hypernodes.hypernodes)
         if observation is None:
             return (*refused, *self._observer.sweep_findings)
-        reports, switch_poller = state.reports.reports, self._config.switch_poller
+        reports, switch_poller = state.reports.values, self._config.switch_poller
         unknown = observation.unknown_subnets
         inputs = Inputs((), reports, state.inventory, unknown_subnets=unknown)
         period = self._config.period if state.unready_agents is None else None
         # In a cluster, agents write a report only when it changes, so its age means nothing;
         # the pods show whether agents collect.
         periods = Periods(period, switch_poller.period if switch_poller and period else None)
-        report_findings = derive_report_findings(inputs, now=self._config.now(), periods=periods)
+        report_findings = derive_report_findings(
+            inputs,
+            now=self._config.now(),
+            periods=periods,
+            unlinked=observation.unlinked_nodes,
+        )
         unready = derive_unready_findings(reports, state.unready_agents or ())
         silent = switch_poller.derive_findings() if switch_poller else ()
-        return (*observation.findings, *refused, *report_findings, *unready, *silent)
+        of_sources = measure_impacts(
+            [*refused, *report_findings, *unready, *silent], observation.tree
+        )
+        return (*observation.findings, *of_sources)
 
     def _why_unknown(self) -> str:
         observation = self._observer.observation
@@ -459,16 +486,19 @@ class ReconcileLoop:
         *,
         started_s: float,
     ) -> RoundOutcome:
+        ranks = self._gang_ranks.update(summary.tree, state.bound_pods) if summary.tree else {}
         return RoundOutcome(
             self._config.writing.clock() - started_s,
             generation=status.generation,
             tree=summary.tree,
             decided=self._find_previous(state),
             snapshot=self._snapshot,
-            num_reports=len(state.reports.reports),
-            num_refused_reports=len(state.reports.problems),
+            num_reports=len(state.reports.values),
+            num_refused_reports=len(state.reports.all_problems),
             findings=summary.findings,
-            observed_hypernodes=state.hypernodes.hypernodes,
+            gang_ranks=ranks,
+            gang_findings=tuple(derive_rank_findings(ranks, self._config.now())),
+            observed_hypernodes=state.hypernodes.values,
             conditions=status.conditions,
             held=status.held,
             outputs=written.outputs.rows if written.outputs else (),

@@ -21,12 +21,12 @@ from generator.web.http_server import PageHttpServer
 from generator.web.live_document import LiveDocument, PageSources
 from generator.web.site import PageSite
 from runtime.values import parse_address
-from topology.planes.plane import PlaneSplit
+from topology.planes.plane_split import PlaneSplit
 
 log = logging.getLogger(__name__)
 
 GONE_ROOM: Final = 2000
-"""Of findings that ended, which the page lists."""
+"""Room for ended findings that the page lists."""
 
 
 class PagePort:
@@ -39,7 +39,7 @@ class PagePort:
 
         Args:
             address: `HOST:PORT`, loopback if there is no TLS; port 0 takes a free port.
-            sources: of the document.
+            sources: the sources of the page's document.
             tls: None: without TLS.
             tokens: checks tokens; None: callers need none.
 
@@ -53,6 +53,8 @@ class PagePort:
         self._server = PageHttpServer(parse_address(parsed), site.build_app(), tls)
         self.address = str(self._server.address)
         """The bound address, with the real port."""
+        self.url = self._server.address.url(is_tls=tls is not None)
+        """The URL that a browser opens."""
         log.info("port open", extra={"what": "page", "address": self.address})
 
     def stop(self) -> None:
@@ -79,7 +81,7 @@ def build_page_sources(
 
 
 def read_past(file: Path | None) -> TreeHistory | None:
-    """Return what the page shows of a history; None without a file.
+    """Return the part of a history that the page shows; None without a file.
 
     Raises:
         StoreError: the file cannot be read.

@@ -21,20 +21,17 @@ from typing import Final
 
 from generator.kube.credentials import find_credentials
 from generator.kube.elector import Elector, LeaseName
-from generator.kube.lease import LEASE_NAME
+from generator.kube.lease_record import LEASE_NAME
 from generator.kube.transport import KubeTransport, OnAnswer, ignore_answer
 from generator.reconcile.cluster_outputs import ClusterPublisher
 from generator.reconcile.outputs import Publisher
 from generator.reservations.objects import RESERVATIONS, Leadership, ReservationObjects
-from generator.rpc.auth.tokens import TokenReviews
-from generator.server.endpoints import ReplicaEndpoints
 from generator.server.settings import ReplicaSettings
 from generator.store.cluster_store import ClusterStore
 from generator.store.fabric_store import FabricStore
 from generator.store.history_object import HistoryObject
 from generator.store.kinds import SERVED
-from generator.telemetry.events import EventSource, EventWriter
-from generator.telemetry.metrics import GeneratorMetrics, LeadershipSample
+from generator.telemetry.metrics import LeadershipSample
 from runtime.clock import utc_now
 from runtime.retry import WaitContext
 from runtime.stop import Stop
@@ -54,7 +51,7 @@ class Replica:
         """Send no request yet.
 
         Args:
-            transport: to the API server; `follow` closes it at the end.
+            transport: sends requests to the API server; `follow` closes it at the end.
             lease: the lease, and the identity of this replica.
             pod_ip: the address at which other replicas reach this one; empty if unknown.
         """
@@ -141,7 +138,7 @@ class Replica:
         """Publish the address of this replica in the lease; followers forward calls to the leader.
 
         Args:
-            address: as bound. A wildcard address is replaced by the pod's address.
+            address: the bound address. A wildcard is replaced by the pod's address.
         """
         host, port = parse_address(address)
         if host in _WILDCARD_HOSTS:
@@ -157,11 +154,21 @@ class Replica:
         self._stop.set()
         self._thread.join()
 
-    @property
-    def is_alive(self) -> bool:
-        """Whether all started threads still run; True before the start."""
+    def read_leadership(self) -> LeadershipSample:
+        """Return the leadership and the watches at this moment."""
+        return LeadershipSample(self.elector.is_leader, self.elector.epoch, self.objects.watches)
+
+    def readiness_problem(self) -> str:
+        """Return why this replica cannot answer yet, empty if it can."""
+        if self.objects.is_synced:
+            return ""
+        return "; ".join(self.objects.problems) or "the cluster is not listed yet"
+
+    def liveness_problem(self) -> str:
+        """Return why only a restart helps, empty if all started threads run."""
         has_begun = self._thread.ident is not None
-        return not has_begun or (self._thread.is_alive() and self.objects.is_alive)
+        is_alive = self._thread.is_alive() and self.objects.is_alive
+        return "" if is_alive or not has_begun else "a thread for watches or leader election ended"
 
     def _lease_left_s(self) -> float:
         return 0.0 if self._is_stopping else self.elector.left_s
@@ -190,42 +197,3 @@ def find_namespace(environ: Mapping[str, str], file: Path = _NAMESPACE_FILE) -> 
 
 def _ignore_change() -> None:
     """Do nothing: no round runs yet."""
-
-
-def build_replica_endpoints(
-    replica: Replica, metrics: GeneratorMetrics, *, audience: str | None
-) -> ReplicaEndpoints:
-    """Return what this replica adds to the endpoints.
-
-    Args:
-        replica: the replica.
-        metrics: count the results of Events.
-        audience: the audience that tokens must have; None: callers need no token.
-    """
-    store, elector = replica.store, replica.elector
-
-    def view() -> LeadershipSample:
-        return LeadershipSample(elector.is_leader, elector.epoch, replica.objects.watches)
-
-    def readiness_problem() -> str:
-        if store.is_synced:
-            return ""
-        return "; ".join(store.problems) or "the cluster is not listed yet"
-
-    def liveness_problem() -> str:
-        return "" if replica.is_alive else "a thread for watches or leader election ended"
-
-    return ReplicaEndpoints(
-        cluster_view=view,
-        readiness_problem=readiness_problem,
-        liveness_problem=liveness_problem,
-        events=EventWriter(
-            replica.transport,
-            EventSource(replica.identity, utc_now(), utc_now, monotonic),
-            is_leader=replica.is_leader,
-            on_event=metrics.on_event,
-        ),
-        token_check=TokenReviews(replica.transport, audience, clock=monotonic)
-        if audience
-        else None,
-    )

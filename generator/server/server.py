@@ -10,11 +10,11 @@ import logging
 import os
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from generator.history import history_file
 from generator.history.history_file import HistoryWriter
@@ -38,6 +38,7 @@ from generator.rpc.server import PlacementServer, ServerSecurity
 from generator.server.endpoints import Endpoints
 from generator.server.history_backup import PERIOD_S, BackupStore, HistoryBackup
 from generator.server.loop import LoopConfig, ReconcileLoop, read_cluster_state
+from generator.server.replica import Replica
 from generator.server.settings import ServerSettings, SwitchPollSettings
 from generator.store.fabric_store import FabricStore
 from generator.store.folder_lock import FolderLock
@@ -53,55 +54,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SHUTDOWN_S: Final = 10.0
-"""From the signal to the end; calls and the current round may finish in this time."""
+"""The time from the signal to the end; calls and the current round may finish in this time."""
 RESERVATION_PERIOD_S: Final = 5.0
 """How often expired reservations are written as expired. Their capacity is free at once."""
 WAKE_DELAY_S: Final = 1.0
-"""From a change to its round, so that one round sees several changes."""
-
-
-class Backend(Protocol):
-    """The data of a server: a folder, or a cluster that this replica serves."""
-
-    @property
-    def store(self) -> FabricStore:
-        """The objects to read and write."""
-        ...
-
-    @property
-    def reservations(self) -> ReservationObjects:
-        """The reservations in these objects."""
-        ...
-
-    @property
-    def publisher(self) -> Publisher:
-        """Writes the outputs other than HyperNodes."""
-        ...
-
-    @property
-    def history(self) -> BackupStore | None:
-        """Keeps the history while no server has it; None: the file itself is kept."""
-        ...
-
-    def is_leader(self) -> bool:
-        """Return whether this server is the one that writes."""
-        ...
-
-    def advertise(self, address: str) -> None:
-        """Publish the gRPC address for other replicas; call it before `follow`."""
-        ...
-
-    def follow(self, wake: Callable[[], None]) -> AbstractContextManager[object]:
-        """Return a context in which each change calls `wake`."""
-        ...
-
-    def stop_writing(self) -> None:
-        """Start no further write; the current one may end."""
-        ...
-
-    def release(self) -> None:
-        """Let another replica write; call it when no write is in progress."""
-        ...
+"""The time from a change to its round, so that one round sees several changes."""
 
 
 class FolderBackend:
@@ -152,6 +109,10 @@ class FolderBackend:
         self._lock.release()
 
 
+Backend: TypeAlias = FolderBackend | Replica
+"""The data of a server: a folder, or a cluster that this replica serves."""
+
+
 class GeneratorServer:
     """A running server: the gRPC port and the periodic jobs."""
 
@@ -193,7 +154,7 @@ class GeneratorServer:
             published,
             security=endpoints.security,
             on_query=endpoints.on_query,
-            reservation_calls=self._forwarded_calls or local_calls,
+            call_reservation=(self._forwarded_calls or local_calls).answer,
         )
 
         self._loop: ReconcileLoop | None = None
@@ -233,7 +194,11 @@ class GeneratorServer:
             loop = ReconcileLoop(backend.store, config, publish=publish)
             self._loop = loop
             backend.advertise(self._server.address)
-            report_address(self._server.address, settings.ready_file)
+            urls = {"page": self._page.url} if self._page else {}
+            urls |= endpoints.urls
+            self.addresses: Mapping[str, str] = {**urls, "gRPC": self._server.address}
+            """The URLs that a browser opens, and the address of gRPC, by the name of the port."""
+            report_address(self._server.address, settings.ready_file, urls)
             self._schedules = self._start_schedules(loop, settings)
         except BaseException:
             self._stop_page()
@@ -316,7 +281,7 @@ class GeneratorServer:
         if (
             self._switch_poller is not None
             and self._backend.is_leader()
-            and self._backend.store.is_synced
+            and self._backend.store.objects.is_synced
         ):
             self._switch_poller.tick()
 
@@ -326,6 +291,8 @@ def serve(
     backend: Backend,
     endpoints: Endpoints,
     wait_for_stop: Callable[[], str],
+    *,
+    on_ready: Callable[[Mapping[str, str]], None],
 ) -> None:
     """Serve until a signal comes; the endpoints are closed in every case.
 
@@ -334,6 +301,8 @@ def serve(
         backend: the data to serve.
         endpoints: open already.
         wait_for_stop: blocks until a stop signal; returns its name.
+        on_ready: receives the URLs and the address of gRPC by the name of the port, once they are
+            bound.
 
     Raises:
         ConfigError: an address is in use, or a file cannot be used.
@@ -343,18 +312,26 @@ def serve(
     except BaseException:
         endpoints.stop()
         raise
+    on_ready(running.addresses)
     with backend.follow(running.wake):
         log.info("generator stopping", extra={"signal": wait_for_stop()})
         running.stop()
 
 
-def report_address(address: str, ready_file: Path | None) -> None:
-    """Log the bound address and write it into the ready file; the file appears atomically.
+def report_address(address: str, ready_file: Path | None, urls: Mapping[str, str]) -> None:
+    """Log the bound addresses, and write that of gRPC into the ready file.
+
+    The file appears atomically.
+
+    Args:
+        address: the address of gRPC.
+        ready_file: None: none is written.
+        urls: the URLs that a browser opens, by the name of the port.
 
     Raises:
         WriteError: the file cannot be written.
     """
-    log.info("generator ready", extra={"address": address})
+    log.info("generator ready", extra={"address": address, **urls})
     if ready_file is not None:
         write_whole_file(ready_file, f"{address}\n")
 
@@ -362,11 +339,11 @@ def report_address(address: str, ready_file: Path | None) -> None:
 def _build_forwarded_calls(
     local: ReservationServicer, reservations: ReservationLedger, security: ServerSecurity
 ) -> ForwardedCalls | None:
-    """Return what forwards calls to the leader; None without TLS, which no leader is reached by."""
+    """Return the forwarder of calls to the leader; None without TLS, which a leader requires."""
     if security.certificates is None:
         return None
     return ForwardedCalls(
-        local,
+        local.answer,
         reservations.find_leader,
         security.certificates,
         has_tokens=security.tokens is not None,

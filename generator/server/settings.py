@@ -16,9 +16,9 @@ class SwitchPollSettings(NamedTuple):
     config: Path
     """The file that lists the switches."""
     period_s: float
-    """From one walk of a switch to the next."""
+    """The time from one walk of a switch to the next."""
     deadline_s: float
-    """Of the walk of one switch."""
+    """The limit of the walk of one switch."""
 
 
 class ReplicaSettings(NamedTuple):
@@ -26,7 +26,7 @@ class ReplicaSettings(NamedTuple):
 
     access: ClusterAccess
     namespace: str | None
-    """Of the Lease; None: the namespace of this pod."""
+    """The namespace of the Lease; None: the namespace of this pod."""
     identity: str | None
     """Name of this replica, without its random suffix; None: the pod's name, else the host's."""
 
@@ -41,7 +41,7 @@ class ServerSettings(NamedTuple):
     nodes: Path | None
     """The inventory file; None: there is none."""
     period_s: float
-    """From one round to the next."""
+    """The time from one round to the next."""
     planes: PlaneChoice | None
     """The plane of the tree; None: as the Fabric object says."""
     switches: SwitchPollSettings | None

@@ -24,7 +24,6 @@ from topology.reports.neighbor_report import (
     render_report,
 )
 from topology.reports.sweep_parts import split_sweep
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
     DamagedFabric,
     FaultSpec,
@@ -42,6 +41,7 @@ from topology.synthetic import (
     sweep_devices,
     sysfs_files,
 )
+from topology.synthetic.sweep_output import render_ibnetdiscover
 
 TRUTH_FILE: Final = "truth.json"
 _MEDIA: Final = (Medium.INFINIBAND, Medium.ETHERNET)
@@ -199,7 +199,7 @@ def _scratch_beside(out: Path) -> Iterator[Path]:
 
 
 def exchange(out: Path, *, new: Path, old: Path) -> None:
-    """Move a folder to its place; what was there moves aside, and back if that fails."""
+    """Move a folder to its place; the folder that was there moves aside, and back if that fails."""
     try:
         if out.exists():
             out.rename(old)

@@ -6,7 +6,6 @@
     cluster_store       a cluster's objects, listed once or followed
     fabric_store        the objects of one fabric: what is read, the rules of each write, and the
                         retry after a conflict
-    base                what is read from a fabric's store
     object_folders      reads any folder of object files
     object_files        reads and writes object files with limits, atomically
     folder_lock         one writer per folder, and unfinished files

@@ -82,7 +82,7 @@ class ClusterStore:
         """Send no request yet.
 
         Args:
-            transport: to the API server.
+            transport: sends requests to the API server.
             pace: how to wait, and the stop request, which the end of the context sets.
             fence: returns for how long writes may still be sent.
             on_change: called after a change, in a thread of ours; must return soon. None: nothing
@@ -97,7 +97,7 @@ class ClusterStore:
         self._on_note = on_note
         self._appliers: dict[WritePace, Applier] = {}
         self._lock = Lock()
-        """Of what is created when it is first used."""
+        """Guards the parts that are created when they are first used."""
         self._asked_at_s: dict[Kind[Any], float] = {}
         """When the server was last asked for a kind that it did not serve."""
         self._served = tuple(served)
@@ -115,7 +115,7 @@ class ClusterStore:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop following, within moments."""
+        """Request the stop, and wait until all following threads have ended."""
         self._pace.stop.set()
         for followed in self._followed.values():
             followed.thread.join()
@@ -260,7 +260,7 @@ class ClusterStore:
         A new object of a kind that others create too is not forced: its name may be taken.
 
         Args:
-            kind: of the object.
+            kind: the kind of the object.
             document: exactly the fields that the manager owns afterwards.
             seen: the object as last read; None creates it.
             manager: the field manager.
@@ -444,10 +444,10 @@ def open_objects(
     """Yield the objects of a cluster, and close its connections at the end.
 
     Args:
-        access: to the cluster.
+        access: how to reach the cluster.
         environ: the environment.
-        fence: as of `ClusterStore`.
-        on_change: as of `ClusterStore`.
+        fence: the same argument as in `ClusterStore`.
+        on_change: the same argument as in `ClusterStore`.
         on_note: receives lines for the person who waits for the lease.
 
     Raises:
@@ -466,7 +466,7 @@ def open_objects(
 
 @contextmanager
 def open_cluster(access: ClusterAccess, environ: Mapping[str, str]) -> Iterator[FabricStore]:
-    """Yield the store of a cluster for a command that reads; arguments as of `open_objects`."""
+    """Yield the store of a cluster for a command that reads; arguments as in `open_objects`."""
     with open_objects(access, environ) as objects:
         yield FabricStore(objects)
 
@@ -500,7 +500,7 @@ def _identity(document: Document) -> tuple[str, str]:
 
 
 def _document_of(seen: StoredObject[Any] | None) -> dict[str, Any] | None:
-    """Return what a write must know of an object: its identity, and the document if it was kept."""
+    """Return the part of an object that a write needs: its identity, and a kept document."""
     if seen is None:
         return None
     is_document = isinstance(seen.value, Mapping) and "metadata" in seen.value

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec import structs
 
@@ -42,12 +41,11 @@ from generator.outputs.hypernode.model import (
     render_manifest,
 )
 from generator.outputs.owned_object import is_object_name
-from generator.store.base import StoredHyperNodes, StoredRecord, StoredReports, build_stored_reports
 from generator.store.folder_store import FolderStore
 from generator.store.kinds import FABRICS, HYPERNODES, PODS, RECORDS, REPORTS
+from generator.store.object_folders import drop_withdrawn
 from generator.store.object_store import (
     Document,
-    Fence,
     ForeignObject,
     ObjectStore,
     StoreConflict,
@@ -73,6 +71,14 @@ _MAX_ATTEMPTS: Final = 4
 _SWEEP: Final = ".sweep."
 
 
+class StoredRecord(NamedTuple):
+    """The tree that was decided last."""
+
+    record: TreeRecord | None = None
+    """None if there is no record, or it cannot be read."""
+    problems: tuple[ParseError, ...] = ()
+
+
 class FabricStore:
     """Reads reports, nodes and gangs; reads and writes HyperNodes, the record and the Fabric."""
 
@@ -82,10 +88,10 @@ class FabricStore:
         """Read nothing yet.
 
         Args:
-            objects: in a folder or a cluster.
+            objects: the objects of a folder or a cluster.
             agent_namespace: the namespace in which pods count as agents.
-            is_shared: whether a program that the lock or the lease does not keep away may write.
-                Then each write of a HyperNode first checks that nobody has decided since.
+            is_shared: whether another program may write despite the lock or the lease. Then each
+                write of a HyperNode first checks that nobody has decided since.
         """
         self.objects = objects
         self._agent_namespace = agent_namespace
@@ -94,51 +100,26 @@ class FabricStore:
         """The version of the record that was read or written last, empty if there was none; None:
         it was not read, or cannot be."""
         self._free_capacity = FreeInventory()
-        self._named: tuple[Listing[PackedReport], Inventory | None, StoredReports] | None = None
+        self._named: tuple[object, object, Listing[PackedReport]] | None = None
         """The last reports and inventory, and these reports under the names in the inventory."""
 
-    @property
-    def is_synced(self) -> bool:
-        """Whether everything was read once."""
-        return self.objects.is_synced
+    def read_reports(self) -> Listing[PackedReport]:
+        """Return all reports but withdrawn parts of sweeps; the identical value if none changed.
 
-    @property
-    def has_agent_tokens(self) -> bool:
-        """Whether each report is from an agent with a token of its own, which may write no other.
-
-        In a folder, anyone who can write a report can write everything else as well.
-        """
-        return self.objects.has_agent_tokens
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """Why some objects may not be current at the moment; already logged."""
-        return self.objects.problems
-
-    def hold_writes(self, namespace: str) -> AbstractContextManager[Fence]:
-        """Return a context in which no server of this namespace writes, and the fence of writes.
-
-        Raises:
-            TopologyError: another program writes; the message names it.
-        """
-        return self.objects.hold_writes(namespace)
-
-    def read_reports(self) -> StoredReports:
-        """Return all reports; the identical value if none changed.
-
-        In a folder, a report has the name of its listed node.
+        In a folder, a report gets the name of the listed node that its own name means.
 
         Raises:
             TopologyError: the reports are not known, which does not mean that there are none.
         """
-        listing = self.objects.read(REPORTS)
-        inventory = None if self.has_agent_tokens else self.objects.read_nodes()
-        last = self._named
-        if last is None or last[0] is not listing or last[1] is not inventory:
-            stored = build_stored_reports(listing)
-            last = listing, inventory, name_reports_as_listed(stored, inventory)
-            self._named = last
-        return last[2]
+        stored = self.objects.read(REPORTS)
+        inventory = None if self.objects.has_agent_tokens else self.objects.read_nodes()
+        if self._named is not None:
+            last_stored, last_inventory, named = self._named
+            if last_stored is stored and last_inventory is inventory:
+                return named
+        named = name_reports_as_listed(drop_withdrawn(stored), inventory)
+        self._named = stored, inventory, named
+        return named
 
     def write_report(self, report: NeighborReport) -> bool:
         """Write a report of a switch that we walked; return False if nothing is new.
@@ -148,7 +129,7 @@ class FabricStore:
         Raises:
             TopologyError: the report cannot be written.
         """
-        if self.has_agent_tokens:
+        if self.objects.has_agent_tokens:
             known = self.objects.read(REPORTS).find(report.metadata.name)
             if known is not None and _drop_time(known.value) == _drop_time(pack_report(report)):
                 return False
@@ -164,14 +145,6 @@ class FabricStore:
             seen = self.objects.get(REPORTS, name)
             if seen is not None:
                 self.objects.delete(REPORTS, seen)
-
-    def read_nodes(self) -> Inventory | None:
-        """Return the nodes with their whole capacity, or None if there is no list of nodes.
-
-        Raises:
-            TopologyError: the nodes are not known.
-        """
-        return self.objects.read_nodes()
 
     def read_inventory(self) -> Inventory | None:
         """Return the nodes with their free capacity, or None if there is no list of nodes.
@@ -310,12 +283,13 @@ class FabricStore:
             ForeignObject: another program has decided since the record was read.
             TopologyError: the object cannot be written.
         """
-        desired = render_tree_record(record)
 
         def attempt() -> Written:
             seen = self._get_record()
+            is_current = self._decision in (None, _version_of(seen))
+            desired = render_tree_record(record)
             is_written = seen is not None and seen.value.get("spec") == desired["spec"]
-            if not is_written and self._decision not in (None, _version_of(seen)):
+            if not (is_written or is_current):
                 raise ForeignObject(
                     f"TreeRecord {RECORD_NAME} has changed: another program decided"
                 )
@@ -343,48 +317,49 @@ class FabricStore:
         if _version_of(self._get_record()) != self._decision:
             raise ForeignObject("another program has decided meanwhile; run the command again")
 
-    def read_hypernodes(self) -> StoredHyperNodes:
+    def read_hypernodes(self) -> Listing[HyperNode]:
         """Return all HyperNodes, ours and foreign ones.
+
+        An object that cannot be read counts as a HyperNode without members: its name is taken.
 
         Raises:
             TopologyError: the HyperNodes are not known.
         """
         listing = self.objects.read(HYPERNODES)
-        unreadable = (build_unreadable(name) for name in listing.refused if is_object_name(name))
-        hypernodes = sorted((*listing.values, *unreadable), key=lambda row: row.name)
-        return StoredHyperNodes(tuple(hypernodes), listing.all_problems, listing.is_missing)
+        unreadable = (
+            StoredObject(name, build_unreadable(name))
+            for name in listing.refused
+            if is_object_name(name)
+        )
+        rows = sorted((*listing.objects, *unreadable), key=lambda row: row.name)
+        return listing._replace(objects=tuple(rows))
 
-    def put(self, hypernode: HyperNode) -> bool:
+    def put(self, hypernode: HyperNode, taken: HyperNode | None = None) -> bool:
         """Create or replace a HyperNode; return False if it has this content already.
 
+        Args:
+            hypernode: the HyperNode, which is written as ours.
+            taken: the one of another client that it replaces, as a person approved it.
+
         Raises:
-            ForeignObject: an object of another client has this name.
+            ForeignObject: an object of another client has this name, or the one that is taken over
+                was changed or deleted since.
             TopologyError: the object cannot be written.
         """
         self._check_decision()
-        desired = render_manifest(hypernode)
 
         def attempt() -> Written:
-            return self.objects.apply(HYPERNODES, desired, seen=self._get_own(hypernode.name))
+            seen = self._get_own(hypernode.name) if taken is None else self._get_same(taken)
+            return self.objects.apply(HYPERNODES, render_manifest(hypernode), seen=seen)
 
         return _retry_on_conflict(attempt).is_changed
 
-    def take_over(self, hypernode: HyperNode, seen: HyperNode) -> bool:
-        """Replace a HyperNode of another client, which a person approved.
-
-        Args:
-            hypernode: as ours.
-            seen: as it was when the take-over was planned.
-
-        Raises:
-            ForeignObject: it was changed or deleted since.
-            TopologyError: the object cannot be written.
-        """
-        self._check_decision()
+    def _get_same(self, hypernode: HyperNode) -> StoredObject[Document]:
+        """Return the object of a HyperNode that nobody has changed."""
         found = self.objects.get(HYPERNODES, hypernode.name)
-        if found is None or parse_manifest(found.value) != seen:
+        if found is None or parse_manifest(found.value) != hypernode:
             raise ForeignObject(f"HyperNode {hypernode.name} was changed; plan again")
-        return self.objects.apply(HYPERNODES, render_manifest(hypernode), seen=found).is_changed
+        return found
 
     def remove(self, name: str) -> bool:
         """Delete a HyperNode; return whether it existed.
@@ -414,7 +389,7 @@ class FabricStore:
 
 
 def open_folder(root: Path, nodes: Path | None = None) -> FabricStore:
-    """Return the store in a folder; arguments and errors as of `FolderStore`."""
+    """Return the store in a folder; arguments and errors as in `FolderStore`."""
     return FabricStore(FolderStore(root, nodes))
 
 
@@ -461,14 +436,16 @@ def _drop_time(report: PackedReport) -> tuple[object, ...]:
     return report.content, structs.replace(report.status, observed_at=None)
 
 
-def name_reports_as_listed(stored: StoredReports, inventory: Inventory | None) -> StoredReports:
+def name_reports_as_listed(
+    stored: Listing[PackedReport], inventory: Inventory | None
+) -> Listing[PackedReport]:
     """Return the reports under the names of listed nodes, where a name means one such node.
 
     A node that reports under its own name keeps its report. The same object is returned if nothing
     changes.
     """
     listed = {node.name for node in inventory.nodes} if inventory else set[str]()
-    hosts = {one.name for one in stored.reports if one.device_kind is DeviceKind.HOST}
+    hosts = {report.name for report in stored.values if report.device_kind is DeviceKind.HOST}
     unlisted = hosts - listed
     if inventory is None or not unlisted:
         return stored
@@ -478,8 +455,9 @@ def name_reports_as_listed(stored: StoredReports, inventory: Inventory | None) -
     chosen = {name: node for name, node in meant.items() if counts[node] == 1}
     if not chosen:
         return stored
-    renamed = (_rename(report, chosen) for report in stored.reports)
-    return stored._replace(reports=tuple(sorted(renamed, key=lambda one: one.name)))
+    renamed = (_rename(report, chosen) for report in stored.values)
+    rows = (StoredObject(report.name, report) for report in renamed)
+    return stored._replace(objects=tuple(sorted(rows, key=lambda row: row.name)))
 
 
 def _rename(report: PackedReport, chosen: Mapping[str, str]) -> PackedReport:

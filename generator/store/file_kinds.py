@@ -57,7 +57,7 @@ _FORMS: Final[tuple[tuple[re.Pattern[str], FileKind | str], ...]] = tuple(
         (r"^START_(?:NODES|LINKS)\b", FileKind.SWEEP),
         (r"^(?:iso|\.?1)\.(?:0\.8802|3\.6\.1\.2\.1)\.", FileKind.WALK),
         (r"\A\s*\{\s*\"lldp(?:-chassis)?\"", FileKind.NEIGHBORS),
-        (r"\A(?:#.*\n)*[^\n]*device_a\b", FileKind.CABLING_PLAN),
+        (r"\A(?:#.*\n)*[^\n]*\b(?:device|side)[ _]a(?:\b|_)", FileKind.CABLING_PLAN),
         (r"\A\s*(?:strict\s+)?(?:di)?graph\b", FileKind.CABLING_PLAN),
         (r"\A#!.*\n(?:.*\n)*?#SBATCH", FileKind.REQUEST),
         (r"\A(?:#.*\n|---\n|\s)*\{?\s*[\"']?nodes[\"']?\s*:", FileKind.NODES),
@@ -105,7 +105,7 @@ def detect_kind(raw: bytes) -> FileKind | str:
 
 
 def explain_kind(file: Path, expected: FileKind) -> str:
-    """Return what a file is and what was expected; empty if it may be of the expected kind."""
+    """Return a sentence on what a file is and should be; empty if it may be of the right kind."""
     if not file.is_file():  # a pipe can be read once only
         return ""
     try:

@@ -1,7 +1,7 @@
 """Locks in a folder store: one program writes it, and files are changed by one program at a time.
 
 The kernel releases a lock when its process ends, however it ends. So a killed program leaves no
-lock, and the files that it did not finish are recognised: nobody holds their lock.
+lock.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from generator.store.object_files import remove_unfinished
 from topology.model.errors import ConfigError, WriteError, show
 
 LOCK_FILE: Final = ".toponaut.lock"
-TEMPORARY_PREFIX: Final = ".toponaut-"
-TEMPORARY_SUFFIX: Final = ".tmp"
 _OPEN_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_HOLDER: Final = 100
 
@@ -80,35 +79,3 @@ def hold_lock(file: Path) -> Iterator[None]:
         yield
     finally:
         os.close(number)
-
-
-def open_temporary(folder: Path) -> tuple[int, Path]:
-    """Create a temporary file that `remove_unfinished` leaves alone while this process has it open.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
-    while True:
-        path = folder / f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(8).hex()}{TEMPORARY_SUFFIX}"
-        number = os.open(path, _OPEN_FLAGS | os.O_EXCL, 0o600)
-        try:
-            fcntl.flock(number, fcntl.LOCK_EX)
-        except OSError:
-            os.close(number)
-            raise
-        if os.fstat(number).st_nlink:
-            return number, path
-        os.close(number)  # removed as unfinished before it was locked
-
-
-def remove_unfinished(root: Path) -> None:
-    """Remove temporary files of ended programs, in a folder and in its folders."""
-    pattern = f"{TEMPORARY_PREFIX}*{TEMPORARY_SUFFIX}"
-    for file in (*root.glob(pattern), *root.glob(f"*/{pattern}")):
-        with suppress(OSError):
-            number = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                file.unlink()
-            finally:
-                os.close(number)

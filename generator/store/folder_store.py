@@ -10,14 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from hashlib import blake2b
 from math import inf
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final, NamedTuple, TypeVar
 
 from generator.kube.cache import Listing, Parse, StoredObject
-from generator.kube.lease import LEASE_NAME, parse_lease
+from generator.kube.lease_record import LEASE_NAME, parse_lease
 from generator.kube.resources import LEASES, PODS, Resource
 from generator.objects.document import mapping_at
 from generator.objects.inventory import Inventory
@@ -29,6 +28,7 @@ from generator.store.local_files import read_inventory
 from generator.store.object_files import (
     SUFFIX,
     delete_file,
+    find_version,
     list_files,
     object_path,
     parse_objects,
@@ -82,7 +82,7 @@ class FolderStore:
         self._node_stamps = read_stamps([nodes] if nodes else [])
         self._inventory = read_inventory(nodes)
         self._lock = RLock()
-        """Of writes, and of what was read."""
+        """Guards the writes, and the objects that were read."""
         self._listings: dict[Kind[Any], tuple[tuple[FileStamp, ...], Listing[Any]]] = {}
         """By kind: the stamps of its files, and what was read."""
         self.epoch = 0
@@ -112,7 +112,7 @@ class FolderStore:
             self._write(_LEASES, LEASE_NAME, document)
 
     def find_progress(self, kind: Kind[Any]) -> KindProgress:
-        """Report known: a folder is read when it is asked for."""
+        """Report the kind as known: its folder is read when it is asked for."""
         del kind
         return KindProgress()
 
@@ -134,8 +134,8 @@ class FolderStore:
     def read(self, kind: Kind[Value]) -> Listing[Value]:
         """Return all objects of a kind, none without its folder; the same value if no file changed.
 
-        What a server alone writes is read once. Only an object in a file of its own name is used:
-        others could not be replaced or removed.
+        Objects that only a server writes are read once. Only an object in a file of its own name is
+        used: others could not be replaced or removed.
 
         Raises:
             StoreError: the folder cannot be read.
@@ -191,7 +191,7 @@ class FolderStore:
             raise StoreError(str(error)) from error
         if not isinstance(document, dict):
             raise StoreError(f"{show(str(path), 1024)}: expected an object")
-        return StoredObject(name, _drop_finalizers(document), _find_version(raw))
+        return StoredObject(name, _drop_finalizers(document), find_version(raw))
 
     def create(self, kind: Kind[Any], document: Document) -> StoredObject[Document]:
         """Write the file of an object that must not exist."""
@@ -286,12 +286,12 @@ class FolderStore:
             return
         path = object_path(self.find_folder(kind.resource), name)
         raw = read_file(path, str(path))
-        if isinstance(raw, ParseError) or _find_version(raw) != seen.version:
+        if isinstance(raw, ParseError) or find_version(raw) != seen.version:
             raise StoreConflict(f"{show(str(path), 1024)} has changed since it was read")
 
     def _write(self, kind: Kind[Any], name: str, document: Document) -> Written:
         text = kind.render_text(document)
-        version = _find_version(text.encode())
+        version = find_version(text.encode())
         is_changed = write_object(self.find_folder(kind.resource), name, text)
         known = self._listings.pop(kind, None)
         if known is not None and self._is_only_writer(kind):
@@ -326,7 +326,7 @@ def _read_named(
     raw = read_file(file, source)
     if isinstance(raw, ParseError):
         return None, [raw]
-    version = _find_version(raw)
+    version = find_version(raw)
 
     def parse_row(document: object) -> StoredObject[Value]:
         if not isinstance(document, Mapping):
@@ -346,10 +346,6 @@ def _read_named(
         return rows[0], problems
     text = "ignored: the store keeps one object per file, as NAME.yaml"
     return None, [ParseError(text, source=source)]
-
-
-def _find_version(raw: bytes) -> str:
-    return blake2b(raw, digest_size=16).hexdigest()
 
 
 def _drop_finalizers(document: Mapping[str, Any]) -> dict[str, Any]:

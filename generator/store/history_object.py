@@ -23,8 +23,8 @@ class HistoryObject:
         """Send no request yet.
 
         Args:
-            objects: of the cluster.
-            namespace: of the generator.
+            objects: the objects of the cluster.
+            namespace: the namespace of the generator.
         """
         self._objects = objects
         self._namespace = namespace

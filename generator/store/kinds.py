@@ -29,15 +29,15 @@ from topology.reports.report_objects import parse_stored_report
 
 _OBJECT_BYTES: Final = 1000
 _NEIGHBOR_BYTES: Final = 400
-"""Of a neighbor entry in a fabric, where many hosts hear the same switches."""
+"""Memory of a neighbor entry in a fabric, where many hosts hear the same switches."""
 _USUAL_NEIGHBORS: Final = 16
 _UNUSUAL_NEIGHBOR_BYTES: Final = 1500
 """More of each further entry: those that a hostile report invents are devices of their own."""
 _USUAL_IDS: Final = {DeviceKind.HOST: 4}
 _MOST_USUAL_IDS: Final = 8
-"""Of a neighbor entry; switches list the addresses of their neighbors."""
+"""Ids of a neighbor entry; switches list the addresses of their neighbors."""
 _UNUSUAL_ID_BYTES: Final = 400
-"""Of each further id: a fabric joins devices by it."""
+"""Memory of each further id: a fabric joins devices by it."""
 
 
 def read_stored_report(document: object) -> PackedReport:
@@ -50,7 +50,7 @@ def read_stored_report(document: object) -> PackedReport:
 
 
 def _weigh(report: PackedReport) -> int:
-    """Return the bytes of a report in memory, its facts as they are when a fabric is built."""
+    """Return the bytes of a report in memory, with its facts unpacked as for building a fabric."""
     device, size = report.device, _weigh_status(report.status)
     if device is None:
         return size + (len(report.sweep.facts) if report.sweep else 0)
@@ -66,7 +66,7 @@ def _weigh(report: PackedReport) -> int:
 def _weigh_status(status: ReportStatus) -> int:
     standing = status.sweeping
     subnets = (*standing.failed, *standing.refused) if standing else ()
-    outcomes = (one.name + one.message for one in status.collectors)
+    outcomes = (collector.name + collector.message for collector in status.collectors)
     lists = (*status.flapping, *subnets, *outcomes)
     return _OBJECT_BYTES + sum(_OBJECT_BYTES // 10 + len(text) for text in lists)
 
@@ -92,7 +92,7 @@ class WritePace(NamedTuple):
     burst: int
     max_attempts: int
     timeout_s: float = 30.0
-    """Of one attempt."""
+    """The limit of one attempt."""
     backoff: Backoff = Backoff()
     """The waits between attempts."""
 
@@ -120,9 +120,9 @@ class Kind(Generic[Value]):
     has_status: bool = False
     """Whether the status is a subresource."""
     page_size: int = 500
-    """Of a cluster's lists."""
+    """The page size of a cluster's lists."""
     query: tuple[tuple[str, str], ...] = ()
-    """Of a cluster's lists and watches, such as a selector."""
+    """The query of a cluster's lists and watches, such as a selector."""
     quota: Quota[Any] | None = None
     """How much memory the values may take."""
     older_versions: tuple[str, ...] = ()
@@ -186,4 +186,4 @@ PODS: Final[Kind[FollowedPod | None]] = Kind(resources.PODS, parse_followed_pod,
 WHOLE_PODS: Final[Kind[Mapping[str, Any]]] = Kind(resources.PODS, dict, query=UNENDED_PODS)
 """The same pods, unparsed."""
 SERVED: Final[tuple[Kind[Any], ...]] = (REPORTS, NODES, HYPERNODES, FABRICS, RECORDS, PODS)
-"""What every round of a server reads."""
+"""The kinds that every round of a server reads."""

@@ -1,4 +1,4 @@
-"""Reads local files up to a size limit, and the inventory of nodes from a file.
+"""Reads local files and stdin up to a size limit, and the inventory of nodes from a file.
 
 Saved captures are often packed by gzip: they are unpacked in bounded memory.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 import zlib
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,7 @@ MAX_RATIO: Final = 200
 """Limit of unpacked to packed size: lists of equal nodes have up to 60, a bomb has 1000."""
 _PIECE_BYTES: Final = 1 << 16
 _PADDING: Final = re.compile(rb"\0*+")
+_STDIN: Final = "-"
 SMALL_BYTES: Final = 4 << 20
 """Unpacked size that is allowed at any ratio."""
 
@@ -43,6 +45,7 @@ def unpack_bytes(raw: bytes, limit: int, *, source: str) -> bytes | ParseError:
     unpacker = zlib.decompressobj(_GZIP_WINDOW)
     while place < len(raw):
         piece = view[place : place + _PIECE_BYTES]
+        # One byte more than allowed: either all of the piece is unpacked, or too much is.
         try:
             content.write(unpacker.decompress(piece, allowed + 1 - content.tell()))
         except zlib.error as error:
@@ -51,13 +54,17 @@ def unpack_bytes(raw: bytes, limit: int, *, source: str) -> bytes | ParseError:
             return ParseError(f"unpacks to more than {allowed} bytes", source=source)
         place += len(piece) - len(unpacker.unused_data)
         if unpacker.eof:
-            padding = _PADDING.match(raw, place)
-            place = padding.end() if padding else place
+            place = _skip_padding(raw, place)
             if place < len(raw):
                 unpacker = zlib.decompressobj(_GZIP_WINDOW)
     if not unpacker.eof:
         return CutInput("the file is cut: its gzip has no end", source=source)
     return content.getvalue()
+
+
+def _skip_padding(raw: bytes, place: int) -> int:
+    padding = _PADDING.match(raw, place)
+    return padding.end() if padding else place
 
 
 MAX_SWEEP_BYTES: Final = 1 << 30  # 100k HCAs print about 100 MB
@@ -92,6 +99,27 @@ def read_whole_file(file: Path, limit: int) -> bytes | ParseError:
     if isinstance(raw, ParseError):
         return raw
     return decode_file(raw, limit, source=show(str(file), 1024))
+
+
+def read_input(file: str, limit: int) -> tuple[str, bytes]:
+    """Return the name to show and the content of a file, or of stdin if its name is `-`.
+
+    Raises:
+        ConfigError: the file cannot be read, or is larger than the limit.
+    """
+    source = "stdin" if file == _STDIN else show(file, 1024)
+    raw = _read_stdin(limit) if file == _STDIN else read_whole_file(Path(file), limit)
+    if isinstance(raw, ParseError):
+        raise ConfigError(str(raw))
+    return source, raw
+
+
+def _read_stdin(limit: int) -> bytes | ParseError:
+    try:
+        raw = sys.stdin.buffer.read(limit + 1)
+    except OSError as error:  # it is closed, or a folder
+        return ParseError(f"cannot be read: {error.strerror}", source="stdin")
+    return ParseError(f"larger than {limit} bytes", source="stdin") if len(raw) > limit else raw
 
 
 def read_raw_file(file: Path, limit: int) -> bytes | ParseError:

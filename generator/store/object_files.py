@@ -1,13 +1,20 @@
-"""Object files of a folder: read with limits, and written atomically."""
+"""Object files of a folder: read with limits, and written atomically.
+
+A file is written under another name first, which its writer holds a lock on. The kernel releases
+the lock when the process ends, however it ends, so files that a killed program did not finish are
+recognised: nobody holds their lock.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -15,7 +22,6 @@ import yaml
 
 from generator.objects.yaml_document import describe_cut_end, parse_documents
 from generator.outputs.owned_object import is_object_name
-from generator.store.folder_lock import open_temporary
 from generator.store.local_files import PACKED_SUFFIX, unpack_bytes
 from topology.model.errors import (
     ConfigError,
@@ -29,11 +35,14 @@ from topology.model.errors import (
 
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 SUFFIX: Final = ".yaml"
-"""Of the files that the programs write."""
+"""The suffix of the files that the programs write."""
 SUFFIXES: Final = (SUFFIX, ".yml", ".json")
 # A link could lead out of the folder, and opening a named pipe would wait for its writer.
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _READ_BYTES: Final = 1 << 16
+TEMPORARY_PREFIX: Final = ".toponaut-"
+TEMPORARY_SUFFIX: Final = ".tmp"
+_TEMPORARY_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LAST_16_BIT: Final = "\uffff"
 YAML_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _OBJECT_WORD: Final = re.compile(r"\.(?:ya?ml|json)\b", re.IGNORECASE)
@@ -167,6 +176,11 @@ def _escape_character(match: re.Match[str]) -> str:
     return char if char.isprintable() or char > _LAST_16_BIT else f"\\u{ord(char):04x}"
 
 
+def find_version(raw: bytes) -> str:
+    """Return the version of an object: a hash of the content of its file."""
+    return blake2b(raw, digest_size=16).hexdigest()
+
+
 def object_path(folder: Path, name: str) -> Path:
     """Return the path of an object's file.
 
@@ -195,7 +209,7 @@ def write_file(path: Path, text: str) -> bool:
         WriteError: the folder cannot be written.
     """
     raw = text.encode()
-    if read_file(path, str(path)) == raw:
+    if os.path.lexists(path) and read_file(path, str(path)) == raw:
         return False
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -253,6 +267,38 @@ def replace_file(path: Path, raw: bytes) -> None:
             temporary.unlink()
         raise
     _sync_folder(path.parent)
+
+
+def open_temporary(folder: Path) -> tuple[int, Path]:
+    """Create a temporary file that `remove_unfinished` leaves alone while this process has it open.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    while True:
+        path = folder / f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(8).hex()}{TEMPORARY_SUFFIX}"
+        number = os.open(path, _TEMPORARY_FLAGS, 0o600)
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX)
+        except OSError:
+            os.close(number)
+            raise
+        if os.fstat(number).st_nlink:
+            return number, path
+        os.close(number)  # removed as unfinished before it was locked
+
+
+def remove_unfinished(root: Path) -> None:
+    """Remove temporary files of ended programs, in a folder and in its folders."""
+    pattern = f"{TEMPORARY_PREFIX}*{TEMPORARY_SUFFIX}"
+    for file in (*root.glob(pattern), *root.glob(f"*/{pattern}")):
+        with suppress(OSError):
+            number = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                file.unlink()
+            finally:
+                os.close(number)
 
 
 def _sync_folder(folder: Path) -> None:

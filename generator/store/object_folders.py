@@ -16,7 +16,6 @@ from typing import TypeVar
 
 from generator.kube.cache import Listing, StoredObject
 from generator.outputs.hypernode.model import HyperNode, parse_manifest
-from generator.store.base import StoredHyperNodes, StoredReports, build_stored_reports
 from generator.store.object_files import (
     list_files,
     list_ignored_files,
@@ -30,31 +29,35 @@ from topology.model.errors import ParseError, show
 from topology.reports.neighbor_report import NeighborReport, parse_report, render_report
 from topology.reports.observed_time import is_ahead, parse_observed_at
 from topology.reports.packed_reports import PackedReport, pack_report
+from topology.reports.report_objects import is_withdrawn
 
 Value = TypeVar("Value")
 
 
 def read_reports(
     folder: Path, *, now: datetime | None = None, progress: Progress = NO_PROGRESS
-) -> StoredReports:
-    """Return every report in a folder, whatever the order of its files.
+) -> Listing[PackedReport]:
+    """Return every report in a folder, without withdrawn parts of sweeps.
 
     Args:
         folder: contains the files.
-        now: with a time zone; of several reports of one name, those dated later do not count.
-            None: the clock.
+        now: the time, with a time zone; None: the time of the clock. Among reports of one name,
+            those with a later time do not count.
         progress: shows the files that are read.
 
     Raises:
         StoreError: the folder cannot be read.
     """
-    return build_stored_reports(list_reports(folder, now=now, progress=progress))
+    return drop_withdrawn(list_reports(folder, now=now, progress=progress))
 
 
 def list_reports(
     folder: Path, *, now: datetime | None = None, progress: Progress = NO_PROGRESS
 ) -> Listing[PackedReport]:
-    """Return every report in a folder, as `read_reports` does; a refused file has its own name."""
+    """Return every report in a folder, whatever the order of its files.
+
+    A refused file has its own name. Arguments and errors as in `read_reports`.
+    """
     files = list_files(folder)
     problems: list[ParseError] = [*list_ignored_files(folder)]
     refused: dict[str, ParseError] = {}
@@ -71,6 +74,12 @@ def list_reports(
     return Listing(objects, refused, tuple(problems), len(files))
 
 
+def drop_withdrawn(listing: Listing[PackedReport]) -> Listing[PackedReport]:
+    """Return a listing without withdrawn parts of sweeps."""
+    kept = tuple(row for row in listing.objects if not is_withdrawn(row.value.sweep))
+    return listing._replace(objects=kept)
+
+
 def _read_report(document: object) -> PackedReport:
     return pack_report(parse_report(document))
 
@@ -84,7 +93,7 @@ def write_report(folder: Path, report: NeighborReport) -> bool:
     return write_object(folder, report.metadata.name, render_json(render_report(report)))
 
 
-def read_hypernodes(folder: Path) -> StoredHyperNodes:
+def read_hypernodes(folder: Path) -> Listing[HyperNode]:
     """Return every HyperNode in a folder, ours and foreign ones.
 
     Raises:
@@ -96,7 +105,8 @@ def read_hypernodes(folder: Path) -> StoredHyperNodes:
         for file in list_files(folder)
         for hypernode in read_objects(file, parse_manifest, problems)
     ]
-    return StoredHyperNodes(_choose_one_per_name(rows, _find_agreed, problems), tuple(problems))
+    chosen = _choose_one_per_name(rows, _find_agreed, problems)
+    return Listing(tuple(StoredObject(row.name, row) for row in chosen), problems=tuple(problems))
 
 
 def _choose_one_per_name(
@@ -108,8 +118,8 @@ def _choose_one_per_name(
 
     Args:
         rows: (name, file, object) of every object.
-        choose: returns the object to use of several with one name, or None to use none; not asked
-            about one alone.
+        choose: returns the object to use of several with one name, or None to use none; not called
+            for a single object.
         problems: takes the problems.
     """
     by_name: dict[str, list[tuple[Path, Value]]] = {}
@@ -141,7 +151,7 @@ def _find_newest(objects: Sequence[PackedReport], *, now: datetime) -> PackedRep
 
     Args:
         objects: reports of one name.
-        now: with a time zone.
+        now: the current time, with a time zone.
     """
     times = [_rank_time(report, now) for report in objects]
     newest = max(times)

@@ -38,7 +38,7 @@ class Written(NamedTuple):
     is_changed: bool
     """False: the object had this content already, and nothing was written."""
     version: str
-    """Of the object afterwards."""
+    """The version of the object after the write."""
 
 
 class StoreConflict(WriteError):  # noqa: N818 - reads as what happened
@@ -75,7 +75,7 @@ class ObjectStore(Protocol):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Why some objects may not be current at the moment; already logged."""
+        """Why objects may be out of date at the moment; already logged."""
         ...
 
     def find_progress(self, kind: Kind[Any]) -> KindProgress:
@@ -142,7 +142,7 @@ class ObjectStore(Protocol):
         *,
         seen: StoredObject[Any] | None = None,
     ) -> None:
-        """Merge a change into an object (RFC 7396), which others own.
+        """Merge a change (RFC 7396) into an object that others own.
 
         Raises:
             TopologyError: the object cannot be written.

@@ -18,7 +18,7 @@ class SqliteSchema(NamedTuple):
     """What a file of one kind contains."""
 
     content: str
-    """What messages call it, such as `reservations`."""
+    """The name of the content in messages, such as `reservations`."""
     application_id: int
     """SQLite's mark of the program, so that the database of another program is refused."""
     version: int

@@ -28,9 +28,9 @@ class _DiscoveredDevice(NamedTuple):
     """A neighbor that is being walked at one of its addresses."""
 
     keys: frozenset[Key]
-    """Its MACs, which identify it."""
+    """The MACs of the switch, which identify it."""
     untried_targets: tuple[Target, ...]
-    """Its other addresses."""
+    """The other addresses of the switch."""
 
 
 class Frontier:

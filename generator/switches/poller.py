@@ -58,7 +58,7 @@ def find_due_targets(
     Args:
         targets: all targets.
         waits: the state of targets that failed.
-        now_s: in seconds of the same clock.
+        now_s: the time of the same clock, in seconds.
     """
     no_wait = SwitchBackoff()
     return [target for target in targets if waits.get(target, no_wait).retry_at_s <= now_s]
@@ -89,8 +89,8 @@ class SwitchPoller:
         Args:
             config: the file with the list; read again every round.
             store: receives the reports.
-            period: from one round to the next.
-            deadline: for one switch; if it is longer than the period, rounds are skipped.
+            period: the time from one round to the next.
+            deadline: the limit for one switch; if it exceeds the period, rounds are skipped.
             now: the wall clock.
             clock: monotonic, in seconds.
             open_session: opens the SNMP session of one round.
@@ -181,7 +181,7 @@ class SwitchPoller:
             self._running = None
 
     async def _walk_or_check(self, session: WalkSession, target: Target) -> SwitchWalk:
-        """Walk a switch; if it reports no change since its last walk, return that one's device."""
+        """Walk a switch; if it reports no change since its last walk, return the device of then."""
         last = self._complete_walks.get(target)
         is_trusted = self._unchanged.get(target, 0) < MAX_UNCHANGED
         result = await walk_switch(

@@ -78,7 +78,7 @@ def build_failed_report(last: NeighborReport, walk: SwitchWalk) -> NeighborRepor
 
 
 def has_lost_lldp(last: NeighborReport, walk: SwitchWalk) -> bool:
-    """Return whether a switch had an LLDP chassis ID, but now shows neither one nor a neighbor."""
+    """Return whether a switch had an LLDP chassis ID, but now shows no ID and no neighbor."""
     before, now = last.spec.device, walk.device
     if before is None or now is None or any(port.neighbors for port in now.ports):
         return False
@@ -136,7 +136,7 @@ class LastReports:
         return target in self._last
 
     def mark_lost_lldp(self, walk: SwitchWalk) -> SwitchWalk:
-        """Return a walk; as a partial one if the switch no longer shows its LLDP tables.
+        """Return a walk; mark it as partial if the switch no longer shows its LLDP tables.
 
         SNMP and LLDP are two programs on most switches. Without the LLDP program, the walk shows
         a switch without neighbors, although its neighbors are unknown.
@@ -151,7 +151,7 @@ class LastReports:
 
         Args:
             walk: the walk.
-            time: of the walk, RFC 3339.
+            time: the time of the walk, in the form of RFC 3339.
             failed: the targets whose last walk failed or was partial.
 
         Raises:
@@ -213,14 +213,16 @@ class LastReports:
         It is found by the report name of the walked device, else by the target's address.
         """
         if self._stored is None:
-            reports = [row for row in self._store.read_reports().reports if is_switch_report(row)]
-            self._stored = {
+            reports = [row for row in self._store.read_reports().values if is_switch_report(row)]
+            by_address = {
                 id_.value: report
                 for report in reports
                 for id_ in (report.device.ids if report.device else ())
                 if id_.kind is IdKind.IP
-            } | {report.name: report for report in reports}
-        by_name = self._stored.get(build_report_name(walk.device)) if walk.device else None
-        last = by_name or self._stored.get(walk.target.address)
-        is_free = last is not None and last.name not in self._owners
-        return unpack_report(last) if last is not None and is_free else None
+            }
+            self._stored = by_address | {report.name: report for report in reports}
+        last = self._stored.get(build_report_name(walk.device)) if walk.device else None
+        last = last or self._stored.get(walk.target.address)
+        if last is None or last.name in self._owners:
+            return None
+        return unpack_report(last)

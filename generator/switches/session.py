@@ -72,7 +72,7 @@ class SnmpSession:
         """Open nothing yet.
 
         Args:
-            timeout_s: of one attempt.
+            timeout_s: the limit of one attempt.
             retries: further attempts of a request.
         """
         self._timeout_s = timeout_s

@@ -70,7 +70,7 @@ class NeighborStamp(NamedTuple):
 
     name: bytes
     up_time_cs: int
-    """In hundredths of a second."""
+    """The time since the start of the switch, in hundredths of a second."""
     change_counters: tuple[int, ...]
     """Time of the last change of a neighbor, then the numbers of changes; the first is 0 if the
     switch does not count changes."""
@@ -151,7 +151,7 @@ async def walk_switch(
         target: the switch.
         session: fetches rows.
         clock: monotonic, in seconds; for the duration.
-        deadline_s: of the whole walk.
+        deadline_s: the limit of the whole walk.
         last: an earlier walk, whose device is returned if no neighbor changed since; None: all
             tables are walked.
     """
@@ -244,7 +244,7 @@ async def _fetch(
 ) -> None:
     """Add the rows of all tables.
 
-    Those of LLDP-V2-MIB only if the LLDP-MIB has no neighbors, and those of bridge ports only if
+    LLDP-V2-MIB is read only if the LLDP-MIB has no neighbors, and the table of bridge ports only if
     a neighbor is on a port without a name.
     """
     for span in BASE_SPANS:

@@ -44,7 +44,7 @@ class EventText(NamedTuple):
 
     subject: EventSubject
     reason: str
-    """In CamelCase, from a closed set."""
+    """A word in CamelCase, from a closed set."""
     action: str
     """What the server did when it saw the change, in CamelCase."""
     note: str
@@ -111,7 +111,8 @@ def _compare_conditions(
 
 
 def _find_block_reason(conditions: Iterable[Condition]) -> str:
-    return next((c.message for c in conditions if c.type is ConditionType.CHANGE_BLOCKED), "")
+    blocked = (row.message for row in conditions if row.type is ConditionType.CHANGE_BLOCKED)
+    return next(blocked, "")
 
 
 def _build_held_text(held: HeldPlan, why: str) -> EventText:

@@ -14,7 +14,7 @@ from queue import Empty, Full, Queue
 from threading import Thread
 from typing import Any, Final, NamedTuple
 
-from generator.kube.lease import render_micro_time
+from generator.kube.lease_record import render_micro_time
 from generator.kube.resources import FABRICS, NODES, Resource
 from generator.kube.transport import KubeRequest, Transport, decode_object
 from generator.reconcile.round_results import EventResult, RoundOutcome
@@ -65,7 +65,7 @@ class EventWriter:
         """Start the thread; send no request yet.
 
         Args:
-            transport: to the API server.
+            transport: sends requests to the API server.
             reporter: this replica.
             is_leader: whether this replica leads; only the leader writes Events.
             on_event: receives the result of each Event.

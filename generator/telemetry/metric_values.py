@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from generator.objects.fabric import ConditionType
 from generator.objects.reservation import ReservationPhase
 from generator.placement.cluster.snapshot import Snapshot
-from generator.reconcile.plan import Op
+from generator.reconcile.hypernode_plan import Op
 from generator.reconcile.round_results import RoundOutcome
 from generator.reservations.records import ReservedTotals
 from topology.model.facts import FindingKind
@@ -47,6 +47,7 @@ def build_round_metrics(outcome: RoundOutcome) -> Iterator[MetricFamily]:
     yield MetricFamily("tree_generation", _GENERATION, (), {(): outcome.generation})
     yield MetricFamily("reports", _REPORTS, ("state",), _count_reports(outcome))
     yield MetricFamily("fabric_findings", _FINDINGS, ("kind",), _count_findings(outcome))
+    yield MetricFamily("gang_rank_crossings", _RINGS, ("tier", "order"), _sum_crossings(outcome))
     yield MetricFamily("nodes", _NODES, ("state",), _count_nodes(outcome))
     yield MetricFamily("hypernodes", _HYPERNODES, ("tier",), _count_hypernodes(outcome))
     yield MetricFamily("condition", _CONDITION, ("type",), _sample_conditions(outcome))
@@ -72,13 +73,16 @@ _RESERVED: Final = "Capacity reserved for pods that are not bound yet: slots and
 _GENERATION: Final = "Generation of the tree, which grows with each new tree; 0 before the first."
 _REPORTS: Final = "Reports of agents and switches, by state; silent counts nodes without a report."
 _FINDINGS: Final = "Findings about the fabric or its data, by kind."
+_RINGS: Final = (
+    "How often the rings over the ranks of all gangs leave a domain of a tier: now, and fewest."
+)
 _NODES: Final = "Nodes in the tree (placed), and nodes without a place in it (unplaced)."
 _HYPERNODES: Final = "HyperNodes of Toponaut in the cluster; tier 1 is nearest the nodes."
 _CONDITION: Final = "1 if the condition of the Fabric object is true, else 0."
 _HELD: Final = "Actions of the held plan, which waits for an approval."
 _ALWAYS_SHOWN: Final = frozenset(ConditionType) - {ConditionType.OUTPUTS_WRITTEN}
 """The conditions that count as false before the first round; without outputs there is no other."""
-_OUTPUTS: Final = "Objects of each output other than HyperNodes, by state."
+_OUTPUTS: Final = "Objects of each output, by state."
 _SIZES: Final = "Nodes in a domain."
 _CAPACITY: Final = (
     "Capacity that the nodes of a domain offer to jobs: slots, and devices such as nvidia.com/gpu."
@@ -111,8 +115,19 @@ def _count_reports(outcome: RoundOutcome) -> Samples:
 
 
 def _count_findings(outcome: RoundOutcome) -> Samples:
-    kinds = Counter(finding.kind for finding in outcome.findings)
+    kinds = Counter(finding.kind for finding in outcome.all_findings)
     return {(kind.value,): kinds[kind] for kind in FindingKind}
+
+
+def _sum_crossings(outcome: RoundOutcome) -> Samples:
+    sums = Counter[tuple[str, ...]]()
+    for number in range(1, len(outcome.tree.tiers) + 1 if outcome.tree else 1):
+        sums[str(number), "now"] = sums[str(number), "fewest"] = 0
+    for audit in outcome.gang_ranks.values():
+        for number, tier in enumerate(audit.tiers if audit else (), 1):
+            sums[str(number), "now"] += tier.now
+            sums[str(number), "fewest"] += tier.fewest
+    return sums
 
 
 def _count_nodes(outcome: RoundOutcome) -> Samples:

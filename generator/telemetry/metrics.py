@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Final, NamedTuple
 
 from prometheus_client import (
@@ -32,7 +33,7 @@ from generator.telemetry.metric_values import (
 )
 from runtime.http import Page
 
-PREFIX: Final = "toponaut_generator_"
+PREFIX: Final = "toponaut_generator"
 _ROUND_BUCKETS_S: Final = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
 _QUERY_BUCKETS_S: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
 _WATCHES_HELP: Final = "Watches and lists started to follow objects, including the first ones."
@@ -57,7 +58,7 @@ class GeneratorMetrics:
         """Register every metric; counters start at 0.
 
         Args:
-            version: of the program.
+            version: the version of the program.
             now: the wall clock.
         """
         # Otherwise each counter has a `_created` series too, which is not used.
@@ -67,45 +68,38 @@ class GeneratorMetrics:
         self._state = _StateCollector()
         registry.register(self._state)
         ProcessCollector(registry=registry)
-        build = _register_gauge(
-            registry, "build_info", "Always 1; the version is a label.", "version"
-        )
+        counter = partial(Counter, namespace=PREFIX, registry=registry)
+        gauge = partial(Gauge, namespace=PREFIX, registry=registry)
+        histogram = partial(Histogram, namespace=PREFIX, registry=registry)
+        build = gauge("build_info", "Always 1; the version is a label.", ["version"])
         build.labels(version).set(1)
-        self._success = _register_gauge(
-            registry,
+        self._success = gauge(
             "last_success_timestamp_seconds",
             "Unix time when the last reconcile round without an error ended; 0 before the first.",
         )
-        self._rounds = _register_histogram(
-            registry,
+        self._rounds = histogram(
             "reconcile_duration_seconds",
             "Duration of a reconcile round.",
-            _ROUND_BUCKETS_S,
+            buckets=_ROUND_BUCKETS_S,
         )
-        self._actions = _register_counter(
-            registry, "reconcile_actions", "Writes of HyperNodes, by result.", "action", "result"
+        self._actions = counter(
+            "reconcile_actions", "Writes of HyperNodes, by result.", ["action", "result"]
         )
-        self._queries = _register_counter(
-            registry, "placement_queries", "Placement queries, by result.", "result"
-        )
-        self._query_times = _register_histogram(
-            registry,
+        self._queries = counter("placement_queries", "Placement queries, by result.", ["result"])
+        self._query_times = histogram(
             "placement_query_duration_seconds",
             "Time to answer a placement query.",
-            _QUERY_BUCKETS_S,
+            buckets=_QUERY_BUCKETS_S,
         )
-        self._requests = _register_counter(
-            registry,
+        self._requests = counter(
             "api_requests",
             "Requests to the API server, by HTTP status code; none if no answer came.",
-            "code",
+            ["code"],
         )
-        self._events = _register_counter(
-            registry, "events", "Kubernetes Events, by result.", "result"
-        )
-        for counter, results in ((self._queries, QueryResult), (self._events, EventResult)):
+        self._events = counter("events", "Kubernetes Events, by result.", ["result"])
+        for counted, results in ((self._queries, QueryResult), (self._events, EventResult)):
             for result in results:
-                counter.labels(result.value)
+                counted.labels(result.value)
 
     def on_round(self, outcome: RoundOutcome) -> None:
         """Record the outcome of a round."""
@@ -166,7 +160,7 @@ class _StateCollector(Collector):
 
 
 def _build_family(metric: MetricFamily) -> Metric:
-    family = GaugeMetricFamily(PREFIX + metric.name, metric.help_text, labels=metric.labels)
+    family = GaugeMetricFamily(f"{PREFIX}_{metric.name}", metric.help_text, labels=metric.labels)
     for labels, value in metric.samples.items():
         family.add_metric(labels, value)
     return family
@@ -174,26 +168,10 @@ def _build_family(metric: MetricFamily) -> Metric:
 
 def _build_cluster_families(view: LeadershipSample) -> Iterator[Metric]:
     yield _build_family(MetricFamily("leader", _LEADER_HELP, (), {(): float(view.is_leader)}))
-    passed = CounterMetricFamily(PREFIX + "lease_transitions", _TRANSITIONS_HELP, labels=())
+    passed = CounterMetricFamily(f"{PREFIX}_lease_transitions", _TRANSITIONS_HELP, labels=())
     passed.add_metric((), view.transitions)
     yield passed
-    watches = CounterMetricFamily(PREFIX + "watch_restarts", _WATCHES_HELP, labels=("resource",))
+    watches = CounterMetricFamily(f"{PREFIX}_watch_restarts", _WATCHES_HELP, labels=("resource",))
     for resource, num in view.watches.items():
         watches.add_metric((resource,), num)
     yield watches
-
-
-def _register_counter(
-    registry: CollectorRegistry, name: str, meaning: str, *labels: str
-) -> Counter:
-    return Counter(PREFIX + name, meaning, labels, registry=registry)
-
-
-def _register_gauge(registry: CollectorRegistry, name: str, meaning: str, *labels: str) -> Gauge:
-    return Gauge(PREFIX + name, meaning, labels, registry=registry)
-
-
-def _register_histogram(
-    registry: CollectorRegistry, name: str, meaning: str, buckets: tuple[float, ...]
-) -> Histogram:
-    return Histogram(PREFIX + name, meaning, registry=registry, buckets=buckets)

@@ -28,7 +28,7 @@ class RoundLog:
         if outcome.is_failed:
             return
         self._log_knowledge(outcome.why_unknown)
-        self._log_findings(outcome.findings)
+        self._log_findings(outcome.all_findings)
         self._log_problems(outcome.problems)
 
     def _log_problems(self, problems: Iterable[ParseError]) -> None:

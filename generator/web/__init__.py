@@ -8,7 +8,7 @@
 - login: who may read, by a token in a header or a cookie
 - site: the addresses of the page, and what they answer
 - http_server: the port of the page, with its limits, deadlines and certificates
-- static: the scripts and the styles of the page, written by hand, without dependencies
+- static: the scripts and the styles of the page, and in `vendor` the libraries that they use
 """
 
 from generator.web.page import render_page

@@ -13,7 +13,15 @@ from typing import Any, Final, NamedTuple
 
 from generator.history.findings import build_fault_key
 from generator.history.history_file import FindingLife, Generation
-from generator.history.tree_changes import OUTSIDE, PlaceChange, TreePart, compare_trees
+from generator.history.tree_changes import (
+    OUTSIDE,
+    PlaceChange,
+    TreePart,
+    compare_names,
+    compare_trees,
+    show_before,
+    show_place,
+)
 from generator.objects.fabric import HeldPlan
 from generator.web.page_document import render_finding_row
 from topology.model.errors import show
@@ -68,7 +76,7 @@ def _render_held(held: HeldChange) -> dict[str, Any]:
     """Return a held plan; HyperNodes have neither switches nor nodes outside of every domain."""
     changes = [
         change
-        for change in compare_trees(held.before, held.after)
+        for change in compare_names(held.before, held.after)
         if change.part is not TreePart.SWITCH and (change.before or change.after)
     ]
     return {
@@ -108,20 +116,12 @@ def _render_changes(changes: Sequence[PlaceChange]) -> dict[str, Any]:
             [
                 change.part.value,
                 show(change.name, _MAX_NAME),
-                _show_place(change.part, change.before),
-                _show_place(change.part, change.after),
+                show_before(change, _MAX_NAME),
+                show_place(change.part, change.after, _MAX_NAME),
             ]
             for change in changes[:MAX_CHANGES]
         ],
     }
-
-
-def _show_place(part: TreePart, place: str | None) -> str:
-    if place is None:
-        return "-"
-    if place == OUTSIDE:
-        return "unplaced" if part is TreePart.NODE else "top"
-    return show(place, _MAX_NAME)
 
 
 def _list_begins(past: TreeHistory) -> dict[str, int]:

@@ -31,7 +31,7 @@ _MAX_REQUESTS: Final = 2 * MAX_CONNECTIONS
 _BACKLOG: Final = 16
 """Connections that are accepted before the next one is served; each costs a descriptor."""
 MAX_HEAD_BYTES: Final = 32 << 10
-"""Of a request: its first line and its headers."""
+"""Size of the head of a request: its first line and its headers."""
 SILENT_S: Final = 10.0
 """The longest time of a TLS handshake, and from it, or from an answer, to the end of the head of
 the next request."""

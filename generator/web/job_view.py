@@ -5,13 +5,16 @@ A gang of the page takes whole nodes: N pods, each with all that one node has of
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from generator.jobs.cluster import SlotCluster
+from generator.jobs.free_by_domain import choose_resource, list_free
+from generator.jobs.gang_ranks import GangAudit, audit_gang, group_by_gang
+from generator.jobs.rank_order import TreePlaces
+from generator.objects.pods import BoundPod
 from generator.placement.answer import Placement, describe_reason
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import place
@@ -24,28 +27,32 @@ MAX_GANGS: Final = 2000
 MAX_SIZES: Final = 14
 _MAX_VERDICTS: Final = 12
 _MAX_NAME: Final = 200
-_SLOTS: Final = "slots"
 
 
-def build_job_view(snapshot: Snapshot, gangs: Mapping[str, Sequence[str]] | None) -> dict[str, Any]:
+def build_job_view(snapshot: Snapshot, pods: Sequence[BoundPod] | None) -> dict[str, Any]:
     """Return the jobs, ready for JSON. Nodes are numbers in tree order.
 
     Args:
-        snapshot: of the cluster; its free capacity excludes what runs.
-        gangs: the node of each pod, by gang; None: it is not known which gangs run.
+        snapshot: the cluster; its free capacity excludes the running pods.
+        pods: the pods of gangs; None: the running gangs are unknown.
     """
-    resource, per_node = _choose_resource(snapshot)
-    cluster = SlotCluster(snapshot.tree, 1)
-    rows = sorted((gangs or {}).items())[:MAX_GANGS]
+    resource, per_node = choose_resource(snapshot)
+    cluster, places = SlotCluster(snapshot.tree, 1), TreePlaces(snapshot.tree)
+    gangs = group_by_gang(pods or ())
+    rows = sorted(gangs.items())[:MAX_GANGS]
     return {
         "resource": show(resource),
         "perNode": per_node,
-        "free": _list_free(snapshot, resource),
-        "isKnown": gangs is not None,
-        "numGangs": len(gangs or {}),
+        "free": list_free(snapshot, resource).tolist(),
+        "isKnown": pods is not None,
+        "numGangs": len(gangs),
         "gangs": [
-            {"name": show(name, _MAX_NAME), **_locate(snapshot, cluster, nodes)}
-            for name, nodes in rows
+            {
+                "name": show(name, _MAX_NAME),
+                **_locate(snapshot, cluster, [pod.node for pod in members]),
+                **_render_ring(places, audit_gang(places, members)),
+            }
+            for name, members in rows
         ],
         "wanted": [
             _try_gang(snapshot, cluster, count, resource, per_node)
@@ -54,30 +61,6 @@ def build_job_view(snapshot: Snapshot, gangs: Mapping[str, Sequence[str]] | None
         if per_node
         else [],
     }
-
-
-def _choose_resource(snapshot: Snapshot) -> tuple[str, int]:
-    """Return the resource that gangs are about, GPUs if there are any, and how much a node has."""
-    counts: dict[str, Counter[int]] = {}
-    for spec in snapshot.specs[: snapshot.num_tree_nodes]:
-        for name, quantity in spec.capacity.items():
-            if "/" in name or name == _SLOTS:
-                counts.setdefault(name, Counter())[quantity] += quantity > 0
-    ranked = sorted(counts, key=lambda name: ("gpu" not in name, -counts[name].total(), name))
-    if not ranked:
-        return _SLOTS, 0
-    quantity = max(counts[ranked[0]], key=lambda value: (counts[ranked[0]][value], value))
-    return ranked[0], int(quantity)
-
-
-def _list_free(snapshot: Snapshot, resource: str) -> list[int]:
-    """Return what is free of the resource on each node of the tree; 0 where no pod may start."""
-    num = snapshot.num_tree_nodes
-    if resource not in snapshot.resources:
-        return [0] * num
-    free = np.maximum(snapshot.free[snapshot.resources.index(resource), :num], 0)
-    free = np.where(snapshot.schedulable[:num], free, 0)
-    return [int(row) for row in free]
 
 
 def _locate(snapshot: Snapshot, cluster: SlotCluster, nodes: Sequence[str]) -> dict[str, Any]:
@@ -106,6 +89,20 @@ def _locate(snapshot: Snapshot, cluster: SlotCluster, nodes: Sequence[str]) -> d
     }
 
 
+def _render_ring(places: TreePlaces, audit: GangAudit | None) -> dict[str, Any]:
+    """Return the nodes of the ring of a gang by rank, and how often it leaves a domain.
+
+    Nodes outside of the tree have no number; nothing is in the ring while the ranks are unknown.
+    """
+    pods = audit.world.pods if audit else ()
+    return {
+        "ring": [places.positions[pod.node] for pod in pods if pod.node in places.positions],
+        "crossings": [
+            [show(tier.tier), tier.now, tier.fewest] for tier in (audit.tiers if audit else ())
+        ],
+    }
+
+
 def _list_sizes(snapshot: Snapshot) -> list[int]:
     """Return the sizes of gangs, in nodes: powers of two, and all nodes."""
     num = snapshot.num_tree_nodes
@@ -116,7 +113,7 @@ def _list_sizes(snapshot: Snapshot) -> list[int]:
 def _try_gang(
     snapshot: Snapshot, cluster: SlotCluster, count: int, resource: str, per_node: int
 ) -> dict[str, Any]:
-    """Return what a gang of so many whole nodes would get, in the engine's words."""
+    """Return the engine's answer for a gang of this many whole nodes."""
     group = {"name": "pods", "count": count, "request": {resource: str(per_node)}}
     spec = {"gang": "page", "preset": Preset.OPTIMAL.value, "groups": [group]}
     document = {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": spec}

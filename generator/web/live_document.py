@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Final, NamedTuple
 
-from generator.objects.pods import BoundPod
+from generator.jobs.free_by_domain import count_gpus
+from generator.objects.pods import BoundPod, list_gang_nodes
 from generator.objects.tree_record import EMPTY_TREE
 from generator.placement.cluster.snapshot import Snapshot
 from generator.reconcile.round_results import RoundOutcome
@@ -23,8 +24,9 @@ from generator.web.change_view import HeldChange, TreeHistory, build_change_view
 from generator.web.job_view import build_job_view
 from generator.web.page_document import build_page_document
 from runtime.clock import Monotonic
+from topology.findings.impact import add_workloads
 from topology.model.errors import StoreError
-from topology.planes.plane import PlaneSplit
+from topology.planes.plane_split import PlaneSplit
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +62,7 @@ class LiveDocument:
         """Build nothing yet.
 
         Args:
-            sources: of the parts that are not in the outcome of a round.
+            sources: the sources of the parts that are not in the outcome of a round.
             clock: monotonic, in seconds.
         """
         self._sources = sources
@@ -73,7 +75,7 @@ class LiveDocument:
         self._built: tuple[tuple[object, ...], PackedDocument] | None = None
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Receive the outcome of a round; one that saw nothing changes nothing."""
+        """Receive the outcome of a round; a round that saw nothing changes nothing."""
         if not outcome.is_failed and outcome.tree is not None:
             self._outcome = outcome
 
@@ -86,7 +88,7 @@ class LiveDocument:
         outcome, pods, snapshot = self._outcome, self._pods, self._sources.find_snapshot()
         if outcome is None:
             return None
-        key = (outcome.tree, outcome.findings, outcome.held, pods, snapshot)
+        key = (outcome.tree, outcome.all_findings, outcome.held, pods, snapshot)
         with self._lock:
             started_s = self._clock()
             if self._built is None or (
@@ -103,11 +105,20 @@ class LiveDocument:
         if outcome.tree is None:
             raise AssertionError("a document needs a tree")
         past = self._read_past()
+        gangs = None if pods is None else list_gang_nodes(pods)
         document = build_page_document(
             outcome.tree,
             self._sources.find_planes(),
-            outcome.findings,
-            jobs=build_job_view(snapshot, _group_pods(pods)) if snapshot else None,
+            [
+                *add_workloads(
+                    outcome.findings,
+                    outcome.tree,
+                    gpus=count_gpus(snapshot.specs) if snapshot else None,
+                    gangs=gangs,
+                ),
+                *outcome.gang_findings,
+            ],
+            jobs=build_job_view(snapshot, pods) if snapshot else None,
             changes=build_change_view(self._find_held(outcome), past),
         )
         text = json.dumps(document, separators=(",", ":"), ensure_ascii=True).encode()
@@ -127,15 +138,6 @@ class LiveDocument:
         before = outcome.decided or EMPTY_TREE
         command = f"{self._sources.approve_command} {outcome.held.hash}"
         return HeldChange(outcome.held, before, outcome.tree, command)
-
-
-def _group_pods(pods: Sequence[BoundPod] | None) -> dict[str, list[str]] | None:
-    if pods is None:
-        return None
-    gangs: dict[str, list[str]] = {}
-    for pod in pods:
-        gangs.setdefault(pod.gang, []).append(pod.node)
-    return gangs
 
 
 def _is_same(one: tuple[object, ...], other: tuple[object, ...]) -> bool:

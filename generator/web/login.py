@@ -30,7 +30,7 @@ def check_request(request: Request, tokens: TokenCheck | None) -> CallFailure | 
     """Return why a request is refused; None if it is allowed. May ask the API server.
 
     Args:
-        request: with a header or a cookie.
+        request: a request with a header or a cookie.
         tokens: checks tokens; None: callers need none.
     """
     if tokens is None:

@@ -1,14 +1,14 @@
 """Renders the page: one HTML file with all its parts, or the HTML of a server's page.
 
-The Content-Security-Policy allows the one script and the one style of the file by their hashes,
-and no address at all. The document is a data block, which a browser never runs.
+The Content-Security-Policy allows the scripts and the style of the file by their hashes, and no
+address at all. The document is a data block, which a browser never runs.
 """
 
 from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -18,27 +18,38 @@ from typing import Any, Final
 
 SCRIPT_FILE: Final = "page.js"
 STYLE_FILE: Final = "page.css"
+LIBRARY_FILE: Final = "libraries.js"
+_LIBRARIES: Final = ("vendor/echarts.min.js", "vendor/tabulator.min.js")
+"""Unchanged files of others: charts and tables. `vendor/SOURCE.md` says where they come from."""
 _SCRIPTS: Final = (
-    "layout.js",
-    "picture.js",
+    "elements.js",
+    "document.js",
+    "fabric.js",
+    "charts.js",
+    "tables.js",
+    "partition.js",
+    "overview.js",
+    "grids.js",
+    "place.js",
     "findings.js",
     "jobs.js",
-    "held.js",
     "changes.js",
     "page.js",
 )
 """One module in the page, in this order."""
+_STYLES: Final = ("vendor/tabulator.min.css", "page.css")
 
 
 def render_page(document: Mapping[str, Any]) -> str:
     """Return the HTML file of a document that `build_page_document` built."""
-    script, style = read_script(), read_style()
-    policy = f'<meta http-equiv="Content-Security-Policy" content="{build_policy(script, style)}">'
+    libraries, script, style = read_libraries(), read_script(), read_style()
+    policy = build_policy((libraries, script), style)
     return Template(_read_static("page.html")).substitute(
-        head=f"{policy}\n<style>{style}</style>",
+        head=f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f"<style>{style}</style>",
         session="",
         document=_render_block(document),
-        script=f'<script type="module">{script}</script>',
+        script=f'<script>{libraries}</script>\n<script type="module">{script}</script>',
     )
 
 
@@ -49,7 +60,8 @@ def render_live_page(*, has_login: bool) -> str:
         head=f'<link rel="stylesheet" href="{STYLE_FILE}">',
         session=leave if has_login else "",
         document="null",
-        script=f'<script type="module" src="{SCRIPT_FILE}"></script>',
+        script=f'<script src="{LIBRARY_FILE}"></script>\n'
+        f'<script type="module" src="{SCRIPT_FILE}"></script>',
     )
 
 
@@ -65,17 +77,22 @@ def read_script() -> str:
     return "\n".join(map(_read_static, _SCRIPTS))
 
 
+def read_libraries() -> str:
+    """Return the libraries of the page as one script that defines their names."""
+    return "\n".join(map(_read_static, _LIBRARIES))
+
+
 def read_style() -> str:
     """Return the styles of the page."""
-    return _read_static("page.css")
+    return "\n".join(map(_read_static, _STYLES))
 
 
-def build_policy(script: str, style: str) -> str:
-    """Return a Content-Security-Policy that allows this script and this style, and nothing else."""
+def build_policy(scripts: Sequence[str], style: str) -> str:
+    """Return a Content-Security-Policy that allows these scripts and this style alone."""
     return "; ".join(
         (
             "default-src 'none'",
-            f"script-src {_hash(script)}",
+            f"script-src {' '.join(map(_hash, scripts))}",
             f"style-src {_hash(style)}",
             "base-uri 'none'",
             "form-action 'none'",

@@ -8,28 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from generator.history.findings import build_fault_key
-from topology.findings.finding_causes import (
-    SEVERITY_RANK,
-    describe_evidence,
-    drop_consequences,
-    find_explanations,
-    group_by_cause,
-)
+from topology.findings.finding_causes import list_absent_cables, list_causes
 from topology.model.errors import show
 from topology.model.fabric import Fabric, columns_of
-from topology.model.facts import DeviceKind, Finding, FindingKind, PortName, render_finding
+from topology.model.facts import (
+    DeviceKind,
+    Finding,
+    FindingKind,
+    PortName,
+    describe_impact,
+    render_finding,
+)
 from topology.model.ids import IdKind
 from topology.model.tree import TopologyTree, all_nodes
-from topology.planes.plane import PlaneSplit
+from topology.planes.plane_split import PlaneSplit
 
-PAGE_FORMAT: Final = 4
+PAGE_FORMAT: Final = 5
+_GIGA: Final = 1_000_000_000
 _MAX_NAME: Final = 200
 _MAX_MESSAGE: Final = 600
 LINK_STATES: Final = ("good", "one-sided", "slow", "flapping", "down", "swapped")
@@ -48,6 +49,7 @@ _ID_KINDS: Final = frozenset(
     {IdKind.NODE_GUID, IdKind.SYSTEM_IMAGE_GUID, IdKind.PORT_GUID, IdKind.MAC, IdKind.CHASSIS_ID}
 )
 _ENDS_OF_A_CABLE: Final = 2
+_LINK_COLUMNS: Final = ("a", "aPort", "b", "bPort", "state", "rate", "ports", "gbps")
 _MAX_PLANES: Final = 31
 """Planes that the page can show one by one: JavaScript has 31 bits in a positive number."""
 
@@ -84,9 +86,9 @@ def build_page_document(
     Args:
         tree: the domains and the order of the hosts.
         split: the cables and their planes; None where only a tree is known, as from HyperNodes.
-        findings: of the same observation.
-        jobs: as `build_job_view` returns them; None: they are unknown.
-        changes: as `build_change_view` returns them; None: they are unknown.
+        findings: the findings of the same observation.
+        jobs: the jobs as `build_job_view` returns them; None: unknown.
+        changes: the changes as `build_change_view` returns them; None: unknown.
     """
     began = (changes or {}).get("began", {})
     fabric = split.fabric if split else None
@@ -110,10 +112,10 @@ def build_page_document(
         "links": links,
         "states": LINK_STATES,
         "exchanges": _list_exchanges(findings, link_by_port),
-        "absent": _list_absent(findings, devices),
+        "absent": _list_absent(listed, tree, devices, link_by_port.keys()),
         "findings": [
             {
-                **render_finding_row(row.finding, devices.number_by_name),
+                **render_finding_row(row.finding, devices.number_by_name, more_ends=row.more_ends),
                 "beganS": began.get(build_fault_key(row.finding), 0),
                 "cause": row.cause,
                 "evidence": row.evidence,
@@ -135,22 +137,26 @@ class _ListedFinding(NamedTuple):
     as a missing link at a port that is down, this finding."""
     evidence: str
     """For a cause: what else was found of it."""
+    more_ends: tuple[PortName, ...] = ()
+    """For a cause: the far ends of its cables."""
 
 
 def _list_by_cause(findings: Sequence[Finding], hosts: Collection[str]) -> list[_ListedFinding]:
-    """Return the findings, the most severe first, each cause before what else was found of it."""
-    ordered = sorted(findings, key=lambda finding: SEVERITY_RANK[finding.severity])
+    """Return the findings by cause, the costliest cause first.
+
+    A cause is followed by other findings about the same fault, then by its consequences.
+    """
+    causes = list_causes(findings, hosts)
     rows: list[_ListedFinding] = []
-    for group in group_by_cause(drop_consequences(ordered), hosts):
-        cause = len(rows)
-        rows.append(_ListedFinding(group[0], cause, show(describe_evidence(group), _MAX_MESSAGE)))
-        rows += [_ListedFinding(finding, cause, "") for finding in group[1:]]
-    place_of = {id(row.finding): place for place, row in enumerate(rows)}
-    rows += [
-        _ListedFinding(ordered[number], place_of[id(ordered[cause])], "")
-        for number, cause in find_explanations(ordered).items()
-    ]
-    return rows
+    follow: list[_ListedFinding] = []
+    for cause in causes:
+        place = len(rows)
+        text = show(cause.describe_others(), _MAX_MESSAGE)
+        ends = tuple(cable.far for cable in cause.cables if cable.far)
+        rows.append(_ListedFinding(cause.finding, place, text, ends))
+        rows += [_ListedFinding(finding, place, "") for finding in cause.others]
+        follow += [_ListedFinding(finding, place, "") for finding in cause.consequences]
+    return [*rows, *follow]
 
 
 def _list_devices(fabric: Fabric | None) -> _Devices:
@@ -162,7 +168,7 @@ def _list_devices(fabric: Fabric | None) -> _Devices:
         ids=[
             list(
                 dict.fromkeys(
-                    show(one.value, _MAX_NAME) for one in row.ids if one.kind in _ID_KINDS
+                    show(id_.value, _MAX_NAME) for id_ in row.ids if id_.kind in _ID_KINDS
                 )
             )
             for row in rows
@@ -171,8 +177,11 @@ def _list_devices(fabric: Fabric | None) -> _Devices:
 
 
 def _list_links(fabric: Fabric | None) -> tuple[dict[str, Any], Mapping[PortName, int]]:
-    """Return the links as columns, and the number of the link of each port."""
-    links: dict[str, Any] = {"a": [], "aPort": [], "b": [], "bPort": [], "state": [], "ports": []}
+    """Return the links as columns, and the number of the link of each port.
+
+    Ports and rates are numbers into the lists `ports` and `gbps`, where 0 is an unknown rate.
+    """
+    links: dict[str, Any] = {name: [] for name in _LINK_COLUMNS}
     link_by_port: dict[PortName, int] = {}
     if fabric is None:
         return links, link_by_port
@@ -186,6 +195,9 @@ def _list_links(fabric: Fabric | None) -> tuple[dict[str, Any], Mapping[PortName
         for number, port in enumerate(ports):
             link_by_port[PortName(columns.names[owners[port]], names[port])] = number
     links["state"] = [int(row) for row in columns.links.is_one_sided.tolist()]
+    rates, rate_of = np.unique(columns.links.rates, return_inverse=True)
+    links["rate"] = rate_of.tolist()
+    links["gbps"] = [max(rate, 0) / _GIGA for rate in rates.tolist()]
     links["ports"] = [show(name) for name in codes]
     return links, link_by_port
 
@@ -228,25 +240,28 @@ def _list_exchanges(
     return rows
 
 
-def _list_absent(findings: Sequence[Finding], devices: _Devices) -> list[list[int]]:
-    """Return the two devices and the finding of each missing link with known ends.
+def _list_absent(
+    rows: Sequence[_ListedFinding],
+    tree: TopologyTree,
+    devices: _Devices,
+    linked: Collection[PortName],
+) -> list[list[int | str]]:
+    """Return both ends of each cable that does not exist, and the place of its finding.
 
-    A finding about several cables names the far end of each after the near one.
+    An end is a device and a port. A port that is unknown is empty, and a device -1.
     """
+    places = {id(row.finding): place for place, row in enumerate(rows)}
+    found = list_absent_cables([row.finding for row in rows], frozenset(all_nodes(tree)), linked)
     return [
-        [devices.number_by_name[near.device], devices.number_by_name[far.device], number]
-        for number, finding in enumerate(findings)
-        if finding.kind is FindingKind.MISSING_LINK
-        for near, far in pairwise(finding.ports)
-        if _is_absent_cable(finding, near, far)
-        and {near.device, far.device} <= devices.number_by_name.keys()
+        [*_number_end(near, devices), *_number_end(far, devices), places[id(finding)]]
+        for finding, (near, far) in found
     ]
 
 
-def _is_absent_cable(finding: Finding, near: PortName, far: PortName) -> bool:
-    """Return whether two ports that follow one another are the ends of one cable."""
-    is_pair = len(finding.ports) == _ENDS_OF_A_CABLE or near.device == finding.device
-    return is_pair and near.device != far.device
+def _number_end(end: PortName | None, devices: _Devices) -> tuple[int, str]:
+    if end is None:
+        return -1, ""
+    return devices.number_by_name.get(end.device, -1), show(end.port)
 
 
 def _list_domains(tree: TopologyTree, devices: _Devices) -> list[dict[str, Any]]:
@@ -268,10 +283,18 @@ def _list_domains(tree: TopologyTree, devices: _Devices) -> list[dict[str, Any]]
     ]
 
 
-def render_finding_row(finding: Finding, number_by_name: Mapping[str, int]) -> dict[str, Any]:
-    """Return a finding as the page lists it; `number` is -1 if the fabric lacks its device."""
+def render_finding_row(
+    finding: Finding, number_by_name: Mapping[str, int], *, more_ends: Sequence[PortName] = ()
+) -> dict[str, Any]:
+    """Return a finding as the page lists it; `number` is -1 if the fabric lacks its device.
+
+    Args:
+        finding: any finding.
+        number_by_name: the numbers of the devices.
+        more_ends: ports of its cables that it does not name.
+    """
     row = render_finding(finding)
-    evidence = [port for port in finding.ends if port.device]
+    evidence = [port for port in (*finding.ends, *more_ends) if port.device]
     return {
         "kind": row["kind"],
         "severity": row["severity"],
@@ -280,8 +303,14 @@ def render_finding_row(finding: Finding, number_by_name: Mapping[str, int]) -> d
         "port": show(finding.port or ""),
         "message": show(finding.message, _MAX_MESSAGE),
         "ports": list(dict.fromkeys(_show_port(port) for port in evidence)),
+        "ends": [
+            [number_by_name.get(port.device, -1), show(port.port or "")]
+            for port in dict.fromkeys(evidence)
+        ],
         "swap": [[_show_port(first), _show_port(second)] for first, second in finding.swap],
         "since": finding.since or "",
+        "costs": describe_impact(finding.impact),
+        "cables": finding.impact.cables or 0,
     }
 
 

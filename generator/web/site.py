@@ -31,8 +31,10 @@ from generator.web.login import (
     set_token_cookie,
 )
 from generator.web.page import (
+    LIBRARY_FILE,
     SCRIPT_FILE,
     STYLE_FILE,
+    read_libraries,
     read_script,
     read_style,
     render_live_page,
@@ -55,7 +57,8 @@ _HEADERS: Final = {
     "cache-control": "no-store",
 }
 PIECE_BYTES: Final = 64 << 10
-"""Of an answer: the next piece is made once the client has read most of this one."""
+"""Size of a piece of an answer: the next piece is made once the client has read most of this
+one."""
 _GZIP: Final = 16 + zlib.MAX_WBITS
 BODY_S: Final = 10.0
 """The longest time to send the login form."""
@@ -77,7 +80,7 @@ class PageSite:
         """Answer nothing yet.
 
         Args:
-            document: what the page shows.
+            document: the document that the page shows.
             tokens: checks tokens; None: callers need none.
             is_local: whether the page is without TLS, on this machine alone. Then only the names
                 of this machine are accepted: any other would be that of a foreign page, whose
@@ -93,6 +96,7 @@ class PageSite:
             Route("/", self._guard(self._show_page)),
             Route("/document.json", self._guard(self._show_document)),
             Route(f"/{SCRIPT_FILE}", _serve_text(read_script(), "text/javascript")),
+            Route(f"/{LIBRARY_FILE}", _serve_text(read_libraries(), "text/javascript")),
             Route(f"/{STYLE_FILE}", _serve_text(read_style(), "text/css")),
             Route("/login", self._show_login, methods=["GET"]),
             Route("/login", self._log_in, methods=["POST"]),
@@ -239,7 +243,7 @@ async def _unpack(content: bytes) -> AsyncIterator[bytes]:
 
 
 async def _let_others_run() -> None:
-    """Answer others, and notice that the client has gone: each further write would be logged."""
+    """Let other requests run; notice if the client is gone, since each further write is logged."""
     await asyncio.sleep(0)
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from agent.loop import ReportLoop
 from agent.publish.directory import ReportFolder
-from agent.sweep_schedule import FabricFile
+from agent.sweep_schedule import read_fabric_file
 from tests.agent.fakes import Answer, FakeClock, FakeRunner, printed
 from tests.agent.nodes import SWEEP, card, chassis, heard, node_for, plant
 from topology.model.errors import CommandTimeout
@@ -43,9 +42,9 @@ class Agent:
         clock: FakeClock | None = None,
         **changes: Any,  # noqa: ANN401 - any of the sweep's settings
     ) -> ReportLoop:
-        sweep = replace(SWEEP, **changes) if is_sweeping else None
+        sweep = SWEEP._replace(**changes) if is_sweeping else None
         node = node_for(self.sysfs, FakeRunner(self.answers), clock, sweep=sweep)
-        return ReportLoop(node, self.folder, FabricFile(store) if store else None)
+        return ReportLoop(node, self.folder, read_fabric_file(store) if store else None)
 
     @property
     def swept(self) -> dict[int, str]:

@@ -10,7 +10,6 @@ import socket
 import sys
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,8 @@ from agent.collection import (
     check_availability,
     run_collector,
 )
-from agent.collectors.frames import FrameCollector, SystemInterfaces
+from agent.collectors import frames
+from agent.collectors.frames import SystemInterfaces
 from agent.collectors.probe import CollectedFacts, SourceAbsent
 from agent.node.command import Runner, command_env
 from agent.node.frame_listener import Listener
@@ -82,7 +82,7 @@ def run(
     settings = settings_for(root, **({"proc_root": root / "proc"} | more))
     empty = Runner(command_env({"PATH": str(root / "none")}))
     node = NodeContext(settings, runner or empty, FakeClock())
-    return run_collector(name, node, collector=COLLECTORS[name], known=CollectedFacts())
+    return run_collector(name, node, collect=COLLECTORS[name].collect, known=CollectedFacts())
 
 
 def outcome_of_doctor(run: CollectorRun, subject: str, root: Path) -> Outcome:
@@ -219,7 +219,7 @@ def test_facts_of_a_card_stay_while_another_namespace_hides_it(tmp_path: Path) -
     plant(tmp_path, HAS_SYSFS | function(NIC))
     known = CollectedFacts(ports=(Port("eth0", medium=Medium.ETHERNET),))
     node = NodeContext(settings_for(tmp_path), FakeRunner(), FakeClock())
-    found = run_collector("net_sysfs", node, collector=COLLECTORS["net_sysfs"], known=known)
+    found = run_collector("net_sysfs", node, collect=COLLECTORS["net_sysfs"].collect, known=known)
     assert found.facts.ports == known.ports
 
 
@@ -309,11 +309,11 @@ def test_a_node_that_cannot_sweep_is_judged_with(
     targets: tuple[SweepTarget, ...],
 ) -> None:
     plant(tmp_path, HAS_SYSFS | dict(files))
-    sweep = replace(SWEEP, targets=targets)
+    sweep = SWEEP._replace(targets=targets)
     settings = settings_for(tmp_path, sweep=sweep, proc_root=tmp_path / "proc")
     node = NodeContext(settings, FakeRunner(answers), FakeClock())
     found = run_collector(
-        "ib_sweep", node, collector=COLLECTORS["ib_sweep"], known=CollectedFacts()
+        "ib_sweep", node, collect=COLLECTORS["ib_sweep"].collect, known=CollectedFacts()
     )
     assert found.outcome is outcome
     standing = SweepSchedule(settings, node.clock).record_sweep(settings, found)
@@ -331,7 +331,7 @@ def test_a_folder_that_was_deleted_under_its_mount_needs_a_restart(
     tmp_path: Path, name: str, mounted: str, answers: Mapping[str, Any]
 ) -> None:
     files = {"proc/self/mountinfo": f"36 35 0:24 /x//deleted {mounted} rw - tmpfs tmpfs rw\n"}
-    more = {"lldpd_socket": f"{mounted}/lldpd.socket", "sweep": replace(SWEEP, targets=TARGETS)}
+    more = {"lldpd_socket": f"{mounted}/lldpd.socket", "sweep": SWEEP._replace(targets=TARGETS)}
     found = run(name, tmp_path, files | IB_PORT, FakeRunner(answers), **more)
     assert (found.outcome, found.needs_restart, found.is_absent) == (FAILED, True, False)
     assert found.message.startswith(f"{mounted} was deleted on the node")
@@ -352,12 +352,16 @@ def test_frames_that_cannot_be_received_are_judged(
     clock = FakeClock()
     listener = Listener(SystemInterfaces(tmp_path), clock)
     node = NodeContext(settings, FakeRunner(), clock, listener)
-    collector = FrameCollector(listener, ("eth0",), 31, None).collector
-    found = run_collector(FRAMES, node, collector=collector, known=CollectedFacts())
+    found = run_collector(
+        FRAMES,
+        node,
+        collect=lambda settings, _runner: frames.collect(listener, ["eth0"], settings),
+        known=CollectedFacts(),
+    )
     assert (found.outcome, found.is_absent) == (outcome, True)
     said = Outcome.ERROR if outcome is FAILED else Outcome.OK
     assert outcome_of_doctor(found, "LLDP", tmp_path) in {said, Outcome.WARNING}
-    reasons = {row.collector: row.reason for row in check_availability(node)}
+    reasons = check_availability(node)
     assert ("--frames always" in reasons[FRAMES]) is (outcome is FAILED)
 
 

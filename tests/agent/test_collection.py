@@ -10,7 +10,6 @@ import pytest
 from agent.collection import (
     COLLECTORS,
     FRAMES,
-    Availability,
     CollectorRun,
     RunOutcome,
     check_availability,
@@ -111,7 +110,7 @@ def test_it_ends_a_run_so_that(
     facts: CollectedFacts,
     message: str,
 ) -> None:
-    ended = run_collector("x", node_for(Path("/x")), collector=answering(answer), known=known)
+    ended = run_collector("x", node_for(Path("/x")), collect=answering(answer).collect, known=known)
     assert ended == CollectorRun("x", outcome, message, 1.0, facts)
 
 
@@ -121,7 +120,7 @@ def test_it_does_not_swallow_a_stop() -> None:
 
     collector = Collector(stopped, lambda *_: None, lambda _: CollectedFacts())
     with pytest.raises(KeyboardInterrupt):
-        run_collector("x", node_for(Path("/x")), collector=collector, known=CollectedFacts())
+        run_collector("x", node_for(Path("/x")), collect=collector.collect, known=CollectedFacts())
 
 
 @pytest.mark.parametrize(
@@ -180,15 +179,15 @@ def test_it_reports_which_collectors_can_work(tmp_path: Path) -> None:
     runner = FakeRunner(
         {"neighbors": printed(heard()), "chassis": printed(chassis("b8:ce:f6:00:00:01"))}
     )
-    assert check_availability(node_for(tree(tmp_path), runner)) == (
-        Availability("net_sysfs", ""),
-        Availability("ib_sysfs", "no InfiniBand or RoCE device"),
-        Availability("lldpd", ""),
-        Availability("firmware_lldp", "no card with its own LLDP agent"),
-        Availability("nvlink", "nvidia-smi not found"),
-        Availability("ib_sweep", "sweeping is off (see --sweep)"),
-        Availability("frames", "listening is off (see --frames and --listen-for)"),
-    )
+    assert check_availability(node_for(tree(tmp_path), runner)) == {
+        "net_sysfs": "",
+        "ib_sysfs": "no InfiniBand or RoCE device",
+        "lldpd": "",
+        "firmware_lldp": "no card with its own LLDP agent",
+        "nvlink": "nvidia-smi not found",
+        "ib_sweep": "sweeping is off (see --sweep)",
+        "frames": "listening is off (see --frames and --listen-for)",
+    }
 
 
 @pytest.mark.parametrize("name", COLLECTORS)

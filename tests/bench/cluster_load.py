@@ -20,8 +20,8 @@ from topology.model.facts import Medium
 from topology.reports.fabric_status import FABRIC_NAME
 from topology.reports.neighbor_report import NeighborReport, build_report, render_report
 from topology.reports.sweep_parts import split_sweep
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import DamagedFabric, report_claims, subnet_of, sweep_devices
+from topology.synthetic.sweep_output import render_ibnetdiscover
 
 _THREADS: Final = 6
 _TIMEOUT_S: Final = 60.0

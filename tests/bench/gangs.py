@@ -34,7 +34,7 @@ from generator.placement.cluster.snapshot import (
 from generator.placement.engine import as_running_gang, place
 from generator.placement.presets import Preset
 from generator.placement.request import PlacementRequest, parse_request
-from generator.simulation.replay.fabrics import build_tree_of_shape
+from generator.simulation.replay.replay import build_tree_of_shape
 from generator.simulation.replay.strategies import best_fit
 from tests.bench.measurement import WrongResultError
 from tests.bench.process_status import PEAK, forget_peak, read_bytes

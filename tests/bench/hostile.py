@@ -21,8 +21,7 @@ from runtime.process_settings import tune_for_server
 from tests.bench.process_status import PEAK, read_bytes
 from topology.reports.neighbor_report import ReportStatus, SweepPart
 from topology.reports.packed_reports import PackedReport
-from topology.reports.sweep_parts import MAX_CHUNK_BYTES
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
+from topology.reports.sweep_parts import MAX_PART_BYTES
 from topology.synthetic import (
     FabricKind,
     SyntheticSpec,
@@ -30,6 +29,7 @@ from topology.synthetic import (
     build_wiring,
     sweep_devices,
 )
+from topology.synthetic.sweep_output import render_ibnetdiscover
 
 BAR_BYTES: Final = 700 << 20
 _ROOT: Final = Path(__file__).resolve().parents[2]
@@ -107,7 +107,7 @@ def reports_of(text: str, *, node: str = "n1", subnet: str = _SUBNET) -> Iterato
     """Yield the parts of a sweep with any text, as a compromised node can write them."""
     raw = text.encode()
     packed = zlib.compress(raw, 9)
-    pieces = [packed[k : k + MAX_CHUNK_BYTES] for k in range(0, len(packed), MAX_CHUNK_BYTES)]
+    pieces = [packed[k : k + MAX_PART_BYTES] for k in range(0, len(packed), MAX_PART_BYTES)]
     sweep_id = hashlib.sha256(raw).hexdigest()[:16]
     for number, piece in enumerate(pieces):
         facts = b64encode(piece).decode("ascii")

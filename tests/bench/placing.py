@@ -26,7 +26,7 @@ from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot, with_running
 from generator.placement.engine import as_running_gang, place
 from generator.placement.request import PlacementRequest, parse_request
-from generator.simulation.replay.fabrics import build_tree_of_shape
+from generator.simulation.replay.replay import build_tree_of_shape
 from generator.simulation.replay.strategies import best_fit
 from runtime.process_settings import collect_garbage_rarely
 from tests.bench.measurement import WrongResultError

@@ -30,7 +30,7 @@ from generator.rpc.published_state import PublishedState
 from generator.rpc.server import PlacementServer
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
-from generator.simulation.replay.fabrics import build_tree_of_shape
+from generator.simulation.replay.replay import build_tree_of_shape
 from runtime.process_settings import collect_garbage_rarely, freeze_gc, tune_for_server
 from tests.bench.gangs import MILLICORES, MIX, SHAPE, document_of
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from generator.cli.output import render_table
-from tests.bench.output import exponent
+from tests.bench.measurement import exponent
 
 SWEEP: Final = "sweep"
 LISTED: Final = "sweep + node list"

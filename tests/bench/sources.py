@@ -25,15 +25,13 @@ from typing import Final, NamedTuple
 
 import click
 
-from generator.ingest.sources import Sources, read_inputs
+from generator.ingest.sources import SWEEPS, Sources, read_inputs
 from generator.objects.inventory import Inventory
 from generator.observe.observation import observe_fabric
 from generator.observe.observer import FabricObserver, TreeInputs
 from generator.store.local_files import read_inventory
-from tests.bench.__main__ import alone
-from tests.bench.dumps import RADIX, RAILS, as_printed
-from tests.bench.measurement import WrongResultError
-from tests.bench.reference import parse_reference
+from tests.bench.measurement import WrongResultError, alone
+from tests.bench.reference import as_printed, parse_reference
 from tests.bench.source_figures import (
     FIRST,
     MIXES,
@@ -48,7 +46,6 @@ from topology.model.tree import host_partitions
 from topology.reports.neighbor_report import build_report, render_report
 from topology.reports.packed_reports import PackedReport, pack_report, unpack_report
 from topology.reports.sweep_parts import split_sweep
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
     FabricKind,
     FaultSpec,
@@ -61,11 +58,14 @@ from topology.synthetic import (
     subnet_of,
     sweep_devices,
 )
+from topology.synthetic.sweep_output import render_ibnetdiscover
 
 SIZES: Final = (1024, 8192, 65536, 200_000)
 LOST_LINKS: Final = 0.1
 _CACHE: Final = "PYTHONPYCACHEPREFIX"
 _MIN_HCAS: Final = 64
+_RAILS: Final = 8
+_RADIX: Final = 64
 _now: Final = time.process_time
 
 
@@ -90,7 +90,7 @@ class SourceFiles(NamedTuple):
         reports = [self.path(part) for part in parts if part.endswith("reports")]
         return Sources(
             reports=reports[0] if reports else None,
-            ibnetdiscover=(self.path("sweep"),) if "sweep" in parts else (),
+            captures={SWEEPS: (self.path("sweep"),)} if "sweep" in parts else {},
             nodes=self.path("nodes") if "nodes" in parts else None,
         )
 
@@ -103,7 +103,7 @@ def write_sources(
     folder: Path, num_hcas: int, lost_links: float = 0.0, *, mixes: Iterable[str] = MIXES
 ) -> SourceFiles:
     """Write the sweep, the list and the reports that mixes of one fabric need, and its truth."""
-    spec = SyntheticSpec(FabricKind.RAIL, max(1, num_hcas // RAILS), rails=RAILS, radix=RADIX)
+    spec = SyntheticSpec(FabricKind.RAIL, max(1, num_hcas // _RAILS), rails=_RAILS, radix=_RADIX)
     swept, heard = (
         damage_fabric(
             build_wiring(replace(spec, medium=medium)),
@@ -221,7 +221,7 @@ def measure_rounds(files: SourceFiles, mix: str) -> list[RoundFigure]:
     inventory = read_inventory(files.path("nodes"))
     text = files.path("sweep").read_text(encoding="utf-8")
     has_sweep = "sweep" in MIXES[mix]
-    stored = read_inputs(files.sources(mix)._replace(ibnetdiscover=(), nodes=None)).reports
+    stored = read_inputs(files.sources(mix)._replace(captures={}, nodes=None)).reports
     reports = [pack_report(unpack_report(report)) for report in stored]
     parts = list(_split(text)) if has_sweep else []
     at = text.rindex("NDR")

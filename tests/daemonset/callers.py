@@ -1,19 +1,13 @@
 """Callers of the lab's API server by tokens as pods get them, and what they are answered."""
 
-import contextlib
 import http.client
-import json
 import secrets
-import ssl
 from collections.abc import Mapping
 from typing import Any
 
 from tests.daemonset.tools import NAMESPACE
-from tests.lab.api_server import JSON, REQUEST_TIMEOUT_S, Answer, ApiServer
+from tests.lab.api_server import APPLY, JSON, Answer, ApiServer
 from tests.lab.wait import wait_until
-
-APPLY = "application/apply-patch+yaml"
-MERGE = "application/merge-patch+json"
 
 
 class Caller:
@@ -21,33 +15,20 @@ class Caller:
 
     def __init__(self, api: ApiServer, token: str) -> None:
         """Take the token; nothing is asked yet."""
-        self._api = api
         self.token = token
-        self._tls = ssl.create_default_context(cafile=str(api.ca))
+        self._connection = api.connect(token)
 
     def ask(self, method: str, path: str, body: object = None, *, form: str = JSON) -> Answer:
         """Ask; any status is an answer, but for the moments after a CRD was written."""
         answers: list[Answer] = []
+        headers = {"Content-Type": form, "Accept": JSON}
 
         def is_busy() -> bool:
-            answers.append(self._ask(method, path, body, form))
+            answers.append(self._connection.ask(method, path, body, headers))
             return answers[-1].status == http.client.TOO_MANY_REQUESTS
 
         wait_until(is_busy, deadline_s=60, what=f"the storage of {path}")
         return answers[-1]
-
-    def _ask(self, method: str, path: str, body: object, form: str) -> Answer:
-        connection = http.client.HTTPSConnection(
-            "127.0.0.1", self._api.port, timeout=REQUEST_TIMEOUT_S, context=self._tls
-        )
-        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": form, "Accept": JSON}
-        with contextlib.closing(connection):
-            raw = None if body is None else json.dumps(body).encode()
-            connection.request(method, path, raw, headers)
-            answer = connection.getresponse()
-            text = answer.read()
-        is_whole = "json" in answer.headers.get("Content-Type", "") and "watch=1" not in path
-        return Answer(answer.status, json.loads(text) if is_whole else {"message": text.decode()})
 
     def apply(self, path: str, body: Mapping[str, Any], *, query: str = "") -> Answer:
         """Apply an object on the server's side, as our programs do; it is named as the path is."""

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from tests.daemonset.tools import render
+from tests.documents import parse_documents
 from tests.repository import ROOT
 
 _FOLDER: Final = ROOT / "fixtures" / "chart"
@@ -26,7 +25,7 @@ class Renderings:
         if case not in self._known:
             answer = render([_FOLDER / case / "input.yaml"], home=self._home)
             assert answer.returncode == 0, answer.stderr
-            self._known[case] = [one for one in yaml.safe_load_all(answer.stdout) if one]
+            self._known[case] = parse_documents(answer.stdout)
         return self._known[case]
 
 

@@ -9,7 +9,6 @@ import pytest
 from generator.kube.resources import FABRICS, HYPERNODES, NODES, RECORDS, REPORTS
 from generator.objects.tree_record import EMPTY_TREE, TreeRecord, render_tree_record
 from tests.daemonset.callers import (
-    MERGE,
     Caller,
     make_node,
     named,
@@ -17,7 +16,7 @@ from tests.daemonset.callers import (
     on_node,
 )
 from tests.kube.examples import made
-from tests.lab.api_server import ApiServer
+from tests.lab.api_server import APPLY, MERGE, ApiServer
 from tests.lab.wait import wait_until
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
@@ -216,7 +215,7 @@ def test_it_uses_a_bounded_number_of_field_managers(placed: Placed) -> None:
             "PATCH",
             f"{path}?fieldManager=m{number}&force=true",
             named(path, report()),
-            form="application/apply-patch+yaml",
+            form=APPLY,
         ).status
         for number in range(40)
     ]

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.daemonset.callers import MERGE
 from tests.daemonset.tools import NAMESPACE
 from tests.generator.scenes import run
-from tests.lab.api_server import ApiServer
+from tests.lab.api_server import MERGE, ApiServer
 from tests.lab.certificates import Authority
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]

@@ -13,7 +13,7 @@ from tests.daemonset.clusters import bare_cluster, inventory
 from tests.daemonset.readers import Reader, written
 from tests.daemonset.test_installing import KINDS, leave_traces, wait_for_kinds
 from tests.daemonset.tools import NAMESPACE
-from tests.lab.api_server import ApiServer
+from tests.lab.api_server import MERGE, ApiServer
 from tests.repository import ROOT
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
@@ -30,7 +30,6 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-MERGE = "application/merge-patch+json"
 STUCK = "storage is (re)initializing"
 
 
@@ -62,6 +61,10 @@ def waking_finalizer(api: ApiServer) -> Iterator[None]:
         thread.join()
 
 
+def test_the_page_for_a_first_cluster_installs_by_the_same_lines() -> None:
+    assert written("first-cluster.md", "Install")[0] == written(PAGE, "Install")[0]
+
+
 def test_its_lines_install_show_and_remove_everything(fresh: ApiServer, tmp_path: Path) -> None:
     before = inventory(fresh)
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
@@ -88,10 +91,14 @@ def test_its_lines_install_show_and_remove_everything(fresh: ApiServer, tmp_path
     assert fresh.request("GET", HYPERNODES.path("leaf-1")).status == 404
 
 
-def test_its_lines_install_again_over_what_stayed(fresh: ApiServer, tmp_path: Path) -> None:
+def test_its_lines_add_a_plugin_to_kubectl_and_install_again_over_what_stayed(
+    fresh: ApiServer, tmp_path: Path
+) -> None:
     reader = Reader(tmp_path, fresh)
     prepare, helm, rest = written(PAGE, "Install")[0].partition("helm ")
     reader.type(prepare + helm + rest)
+    assert "toponaut" in reader.type("kubectl plugin list 2>/dev/null")
+    assert reader.type("kubectl toponaut --version") == reader.type("toponaut --version")
     traces = leave_traces(fresh)
     reader.type(written(PAGE, "Uninstall")[0])
     reader.type(helm + rest)
@@ -121,11 +128,3 @@ def test_plain_manifests_lose_no_data_and_helm_takes_their_kinds_over(
     assert "invalid ownership metadata" in reader.type(f"! {helm}{rest.rstrip()} 2>&1")
     reader.type(written(PAGE, "Install again")[0])
     assert traces | kinds <= inventory(fresh)
-
-
-def test_kubectl_runs_toponaut_as_its_plugin(fresh: ApiServer, tmp_path: Path) -> None:
-    reader = Reader(tmp_path, fresh)
-    reader.type(written(PAGE, "Install")[0])
-    leave_traces(fresh)
-    assert "toponaut" in reader.type("kubectl plugin list 2>/dev/null")
-    assert reader.type("kubectl toponaut --version") == reader.type("toponaut --version")

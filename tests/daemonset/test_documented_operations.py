@@ -66,7 +66,7 @@ def test_its_lines_approve_a_plan_and_carry_it_out(tmp_path: Path) -> None:
     store = StoreFolder(scene.store())
     folder, nodes = str(tmp_path / "store"), str(scene.nodes())
     reader.type(f"toponaut apply --store {folder} --nodes {nodes}")
-    before = len(store.read_hypernodes().hypernodes)
+    before = len(store.read_hypernodes().values)
     lose_half(scene)
     (block,) = written(PAGE, "Let it through, or stop it")
     look, approve, carry_out = (
@@ -75,7 +75,7 @@ def test_its_lines_approve_a_plan_and_carry_it_out(tmp_path: Path) -> None:
     (plan,) = set(HASH.findall(reader.type(f"{look} 2>&1 >/dev/null")))
     for line in (approve, carry_out):
         reader.type(HASH.sub(plan, line))
-    assert len(store.read_hypernodes().hypernodes) < before
+    assert len(store.read_hypernodes().values) < before
 
 
 def lose_half(scene: Scene) -> None:

@@ -19,10 +19,10 @@ from generator.kube.resources import (
     RESERVATIONS,
 )
 from generator.objects.tree_record import EMPTY_TREE, RecentChanges, TreeRecord, render_tree_record
-from tests.daemonset.callers import APPLY, MERGE, Caller, make_node, named, on_node
+from tests.daemonset.callers import Caller, make_node, named, on_node
 from tests.daemonset.tools import NAMESPACE
 from tests.kube.examples import made
-from tests.lab.api_server import ApiServer
+from tests.lab.api_server import APPLY, MERGE, ApiServer
 from tests.lab.wait import wait_until
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]

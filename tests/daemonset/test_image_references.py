@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-import yaml
 
 from tests.daemonset.tools import DEADLINE_S, render
+from tests.documents import parse_documents
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(2 * DEADLINE_S)]
 DIGEST: Final = "sha256:" + "0f" * 32
@@ -52,8 +52,8 @@ def images(home: Path, *settings: str) -> dict[str, str]:
     assert answer.returncode == 0, answer.stderr
     pods = (
         one["spec"]["template"]["spec"]
-        for one in yaml.safe_load_all(answer.stdout)
-        if one and one["kind"] in {"DaemonSet", "Deployment"}
+        for one in parse_documents(answer.stdout)
+        if one["kind"] in {"DaemonSet", "Deployment"}
     )
     return {pod["containers"][0]["name"]: pod["containers"][0]["image"] for pod in pods}
 

@@ -23,14 +23,14 @@ from generator.kube.resources import (
     REPORTS,
     RESERVATIONS,
 )
-from tests.daemonset.callers import MERGE, Caller, make_node, named, on_node
+from tests.daemonset.callers import Caller, make_node, named, on_node
 from tests.daemonset.clusters import bare_cluster
 from tests.daemonset.test_doctor import changed
 from tests.daemonset.test_generator_rights import fabric, hypernode, make_event
 from tests.daemonset.tools import CHART, NAMESPACE, find_tool, run
 from tests.generator.scenes import run as run_command
 from tests.kube.examples import made
-from tests.lab.api_server import Answer, ApiServer
+from tests.lab.api_server import MERGE, Answer, ApiServer
 from tests.lab.wait import wait_until
 from tests.repository import ROOT
 

@@ -13,6 +13,7 @@ from generator.objects.outputs import OutputType
 from generator.reconcile.rendered import KINDS
 from tests.daemonset.readers import written
 from tests.daemonset.tools import NAMESPACE, render
+from tests.documents import parse_documents
 from tests.repository import ROOT
 
 WRITES = {"get", "list", "watch", "create", "patch", "delete"}
@@ -25,8 +26,8 @@ def rights(output: OutputType | None, home: Path, *more: str) -> dict[tuple[str,
     answer = render(settings=settings, home=home)
     assert answer.returncode == 0, answer.stderr
     found: dict[tuple[str, str], set[str]] = {}
-    for document in yaml.safe_load_all(answer.stdout):
-        if document and document["kind"] in {"ClusterRole", "Role"}:
+    for document in parse_documents(answer.stdout):
+        if document["kind"] in {"ClusterRole", "Role"}:
             add_rules(document, found)
     return found
 
@@ -54,12 +55,11 @@ def test_an_output_gets_the_rights_that_it_needs_and_no_others(
 
 
 def test_the_policy_protects_every_kind_of_an_output(tmp_path: Path) -> None:
-    documents = yaml.safe_load_all(render(home=tmp_path).stdout)
+    documents = parse_documents(render(home=tmp_path).stdout)
     (rules,) = [
         document["spec"]["matchConstraints"]["resourceRules"]
         for document in documents
-        if document
-        and document["kind"] == "ValidatingAdmissionPolicy"
+        if document["kind"] == "ValidatingAdmissionPolicy"
         and document["metadata"]["name"] == "toponaut-generator-own-outputs"
     ]
     protected = {(row["apiGroups"][0], row["resources"][0]) for row in rules}

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import yaml
 
 from tests.daemonset.cases import CASES, Renderings, one_of
 from tests.daemonset.tools import DEADLINE_S, render
+from tests.documents import parse_documents
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(2 * DEADLINE_S)]
 PLAIN = 65532
@@ -240,7 +240,7 @@ SCC_CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
 def test_openshift_admits_what_agents_need_and_no_more(case: str, tmp_path: Path) -> None:
     settings, changes = SCC_CASES[case]
     rendered = render(settings=["openshift.enabled=true", *settings], home=tmp_path).stdout
-    documents = [one for one in yaml.safe_load_all(rendered) if one]
+    documents = parse_documents(rendered)
     scc = one_of(documents, "SecurityContextConstraints", "toponaut-agent")
     least: dict[str, Any] = {
         **dict.fromkeys(("allowHostIPC", "allowHostPID", "allowHostNetwork"), False),

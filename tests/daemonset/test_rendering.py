@@ -8,6 +8,7 @@ import yaml
 
 from tests.daemonset.cases import CASES, one_of
 from tests.daemonset.tools import CHART, DEADLINE_S, find_tool, render, run
+from tests.documents import parse_documents
 from tests.golden import Golden
 from tests.repository import ROOT
 
@@ -46,7 +47,7 @@ def test_it_carries_the_crds_as_they_are(tmp_path: Path) -> None:
     carried = {file.name: file.read_text() for file in (CHART / "files" / "crds").iterdir()}
     assert carried == {file.name: file.read_text() for file in CRDS.iterdir()}, "run make manifests"
     answer = render(home=tmp_path)
-    documents = list(yaml.safe_load_all(answer.stdout))
+    documents = parse_documents(answer.stdout)
     for file in CRDS.iterdir():
         crd = yaml.safe_load(file.read_text())
         found = one_of(documents, "CustomResourceDefinition", crd["metadata"]["name"])
@@ -56,7 +57,7 @@ def test_it_carries_the_crds_as_they_are(tmp_path: Path) -> None:
 
 def test_it_lets_the_crds_go_where_they_are_not_kept(tmp_path: Path) -> None:
     answer = render(settings=["crds.keep=false"], home=tmp_path)
-    kinds = [one for one in yaml.safe_load_all(answer.stdout) if "Custom" in one["kind"]]
+    kinds = [one for one in parse_documents(answer.stdout) if "Custom" in one["kind"]]
     assert [one["metadata"]["annotations"] for one in kinds] == [{}] * len(list(CRDS.iterdir()))
 
 
@@ -72,7 +73,7 @@ def test_it_takes_the_domain_of_the_cluster_from_the_values(tmp_path: Path) -> N
     settings += ["grpc.certManager.issuerRef.name=ca", "clusterDomain=k8s.example.org"]
     answer = render(settings=settings, home=tmp_path)
     certificate = one_of(
-        [one for one in yaml.safe_load_all(answer.stdout) if one],
+        parse_documents(answer.stdout),
         *("Certificate", "toponaut-generator"),
     )
     host = "toponaut-generator.toponaut-system.svc"

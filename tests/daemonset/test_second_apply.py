@@ -19,6 +19,7 @@ from tests.daemonset.test_installing import ABSENT, path_of
 from tests.daemonset.test_moved_installs import plain
 from tests.daemonset.test_rendering import CRDS
 from tests.daemonset.tools import find_tool, run
+from tests.documents import parse_documents
 from tests.lab.api_server import ApiServer
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
@@ -92,26 +93,24 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         yield server
 
 
-@pytest.mark.parametrize("option", ["--server-side=true", "--server-side=false"])
-def test_the_plain_manifests_can_be_applied_twice(
-    option: str, fresh: ApiServer, tmp_path: Path
-) -> None:
+def test_the_plain_manifests_can_be_applied_twice(fresh: ApiServer, tmp_path: Path) -> None:
     file = tmp_path / "all.yaml"
     file.write_text(plain())
     kubectl = [find_tool("kubectl"), f"--kubeconfig={fresh.kubeconfig()}"]
-    apply = [*kubectl, "apply", option, "-f", file]
-    first = run(apply, home=tmp_path)
-    assert first.returncode == 0, first.stderr
-    versions = list_versions(fresh)
-    diff = run([*kubectl, "diff", option, "-f", file], home=tmp_path)
-    assert (diff.returncode, diff.stdout) == (0, "")
-    assert run(apply, home=tmp_path).returncode == 0
-    assert list_versions(fresh) == versions
+    for option in ("--server-side=false", "--server-side=true"):
+        apply = [*kubectl, "apply", option, "-f", file]
+        first = run(apply, home=tmp_path)
+        assert first.returncode == 0, first.stderr
+        versions = list_versions(fresh)
+        diff = run([*kubectl, "diff", option, "-f", file], home=tmp_path)
+        assert (diff.returncode, diff.stdout) == (0, "")
+        assert run(apply, home=tmp_path).returncode == 0
+        assert list_versions(fresh) == versions
 
 
 def list_versions(api: ApiServer) -> dict[str, str]:
     """Return the version of each object of the plain manifests."""
-    documents = [one for one in yaml.safe_load_all(plain()) if one]
+    documents = parse_documents(plain())
     paths = [path_of(one, api) for one in documents]
     found = {path: api.expect("GET", path)["metadata"] for path in paths}
     # The server writes into the status of some kinds, which is no new generation.

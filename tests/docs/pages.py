@@ -30,6 +30,8 @@ class Block(NamedTuple):
     line: int
     language: str
     text: str
+    shown: str = ""
+    """What the page says that it prints: the block without a language that follows at once."""
 
 
 class Command(NamedTuple):
@@ -45,7 +47,9 @@ def read_blocks(path: Path) -> Iterator[Block]:
     text = path.read_text(encoding="utf-8")
     for found in _FENCE.finditer(text):
         line = text.count("\n", 0, found.start()) + 1
-        yield Block(str(path.relative_to(ROOT)), line, found[1], found[2])
+        after = _FENCE.match(text, found.end() + 1)
+        shown = after[2] if after and not after[1] else ""
+        yield Block(str(path.relative_to(ROOT)), line, found[1], found[2], shown)
 
 
 def read_commands() -> Iterator[Command]:

@@ -118,29 +118,34 @@ class Shell:
         self._env = {"PATH": path, "HOME": str(folder), "LANG": "C.UTF-8"}
         self._running: list[subprocess.Popen[bytes]] = []
 
-    def run(self, line: str) -> None:
-        """Run a line; it succeeds, or `--check` finds something, or fields are ignored."""
+    def run(self, line: str) -> str:
+        """Run a line; it succeeds, or `--check` finds something, or fields are ignored.
+
+        Returns:
+            what it prints, stdout first.
+        """
         line = _MPI.sub("", line.split("   #", maxsplit=1)[0].strip())
         line = line.replace("/var/log/", "")
         if "--out fabric" in line:
-            shutil.rmtree(self._folder / "fabric")  # the reader's folder is new
+            (self._folder / "fabric").unlink()  # the reader's folder is new
         if _LASTS.match(line):
             self._start(line)
-            return
+            return ""
         allowed = {0, 5} if "--check" in line or "doctor" in line else {0}
-        code, err = self._run_here(line) if _OURS.fullmatch(line) else self._run_in_bash(line)
+        code, out, err = self._run_here(line) if _OURS.fullmatch(line) else self._run_in_bash(line)
         assert code in allowed, f"{line}: {code}: {err}"
+        return out + err
 
-    def _run_here(self, line: str) -> tuple[int, str]:
-        """Run one of our commands in this process; return its exit code and stderr."""
+    def _run_here(self, line: str) -> tuple[int, str, str]:
+        """Run one of our commands in this process; return its exit code, stdout and stderr."""
         program, *words = shlex.split(line)
         with contextlib.chdir(self._folder):
             ran = CliRunner(env=self._env).invoke(PROGRAMS[program], words)
         if ran.exception and not isinstance(ran.exception, SystemExit):
             raise ran.exception
-        return ran.exit_code, ran.stderr
+        return ran.exit_code, ran.stdout, ran.stderr
 
-    def _run_in_bash(self, line: str) -> tuple[int, str]:
+    def _run_in_bash(self, line: str) -> tuple[int, str, str]:
         ran = subprocess.run(
             ["bash", "-uo", "pipefail", "-c", line],
             cwd=self._folder,
@@ -150,7 +155,7 @@ class Shell:
             check=False,
             timeout=DEADLINE_S,
         )
-        return ran.returncode, ran.stderr
+        return ran.returncode, ran.stdout, ran.stderr
 
     def run_python(self, text: str) -> None:
         """Run a Python example, beside a server if it calls one."""

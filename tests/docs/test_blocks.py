@@ -1,5 +1,6 @@
-"""Each block of shell lines or Python in the pages runs as it is written."""
+"""Each block of shell lines or Python in the pages runs as written, and prints what they show."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
@@ -24,6 +25,7 @@ ELSEWHERE = {
     "kubectl delete -f": "tests/daemonset/test_documented.py",
     "for tier in": "tests/daemonset/test_documented.py",
     "kubectl get fabrics": "tests/daemonset/test_documented.py",
+    "kubectl wait fabric": "tests/kube/test_documented_pages.py",
     "promtool": "tests/daemonset/test_monitoring.py",
     "kubectl delete pres": "tests/daemonset/test_documented_operations.py",
     "toponaut plan --store DIR": "tests/daemonset/test_documented_operations.py",
@@ -44,6 +46,7 @@ ELSEWHERE = {
 NEVER = {
     "for name in agent": "it needs a registry",
     "kubectl -n toponaut-system port-forward": "it needs a kubelet",
+    "kubectl -n toponaut-system rollout": "it needs a kubelet",
 }
 
 
@@ -68,7 +71,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def shell(scene: Path, tmp_path: Path) -> Iterator[Shell]:
     folder = tmp_path / "work"
-    shutil.copytree(scene, folder, symlinks=True)
+    # No line writes into the fabric that is there.
+    shutil.copytree(scene, folder, symlinks=True, ignore=shutil.ignore_patterns("fabric", "planes"))
+    (folder / "fabric").symlink_to(scene / "fabric")
     with closing(Shell(folder)) as shell:
         yield shell
 
@@ -78,9 +83,26 @@ def test_it_runs_as_it_is_written(block: Block, shell: Shell) -> None:
     if block.language == "python":
         shell.run_python(block.text)
         return
-    for line in block.text.replace("\\\n", "").splitlines():
-        if not KUBE.search(line):
-            shell.run(line)
+    lines = block.text.replace("\\\n", "").splitlines()
+    printed = "".join(shell.run(line) for line in lines if not KUBE.search(line))
+    if not KUBE.search(block.text):
+        plain = "".join(f"{row.rstrip()}\n" for row in printed.splitlines())
+        assert re.search(as_pattern(block.shown), plain, re.MULTILINE), printed
+
+
+def as_pattern(shown: str) -> str:
+    """Return a pattern of the output that a page shows, where … stands for anything left out."""
+    rows = (
+        "(?:.*\n)*?" if row == "…" else re.escape(row.rstrip()).replace("…", ".*") + "\n"
+        for row in shown.splitlines()
+    )
+    return "^" + "".join(rows)
+
+
+def test_output_that_is_not_as_shown_is_found() -> None:
+    shown = as_pattern("leaf-1  8 of 9\n…\nleaf-3  …\n")
+    assert re.search(shown, "leaf-1  8 of 9\nleaf-2\nleaf-3  needs 1 more\n", re.MULTILINE)
+    assert not re.search(shown, "leaf-1  7 of 9\nleaf-3  needs 1 more\n", re.MULTILINE)
 
 
 def test_every_other_block_is_run_by_a_test_that_exists() -> None:

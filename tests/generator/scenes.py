@@ -16,7 +16,6 @@ from tests.generator.folders import StoreFolder
 from topology.model.facts import Medium
 from topology.reports.neighbor_report import ReportStatus, build_report
 from topology.reports.sweep_parts import split_sweep
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
     DamagedFabric,
     FabricKind,
@@ -28,6 +27,7 @@ from topology.synthetic import (
     report_claims,
     sweep_devices,
 )
+from topology.synthetic.sweep_output import render_ibnetdiscover
 
 RAILS = SyntheticSpec(FabricKind.RAIL, 16, rails=4, radix=8)
 PAIRS = SyntheticSpec(FabricKind.DUAL_HOMED, 16, radix=8, medium=Medium.ETHERNET)
@@ -44,6 +44,11 @@ class Ran:
     @property
     def document(self) -> Any:  # noqa: ANN401 - whatever was printed
         return json.loads(self.out)
+
+    @property
+    def actions(self) -> list[dict[str, Any]]:
+        """The actions of a plan without the moves, which `apply` does not print."""
+        return [{key: row[key] for key in row if key != "moves"} for row in self.document]
 
 
 def run(*words: object, env: dict[str, str] | None = None) -> Ran:

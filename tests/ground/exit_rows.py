@@ -14,7 +14,7 @@ from agent.cli.commands import cli as agent
 from generator.cli.group import cli as toponaut
 from generator.history.history_file import HistoryWriter
 from generator.outputs.hypernode.model import HyperNode, Member, MemberType, render_manifest
-from generator.simulation.replay.fabrics import build_tree_of_shape
+from generator.simulation.replay.replay import build_tree_of_shape
 from tests.agent.nodes import card, plant
 from tests.effort import first_of
 from tests.generator.scenes import RAILS, Scene
@@ -44,6 +44,7 @@ _NODE = "--node-name n --sysfs-root {sysfs} --frames never --lldpcli no --nvidia
 _HYPERNODE = render_manifest(HyperNode("leaf-1", 1, "", (Member(MemberType.NODE, "n1"),)))
 ROWS = {
     "toponaut tree": Row("{sweep}"),
+    "toponaut status": Row("{sweep}"),
     "toponaut planes": Row("{sweep}"),
     "toponaut findings": Row("{sweep}"),
     "toponaut describe": Row("node node-0001 {sweep}"),
@@ -62,6 +63,10 @@ ROWS = {
     "toponaut place": Row("-f {request} --tree {tree}"),
     "toponaut compare": Row("-f {request} --tree {tree}"),
     "toponaut where": Row("job --tree {tree} --running {running}"),
+    "toponaut ranks": Row("job --tree {tree} --running {running}"),
+    "toponaut capacity": Row("--tree {tree}"),
+    "toponaut links": Row("{sweep}"),
+    "toponaut path": Row("node-0001 node-0002 {sweep}"),
     "toponaut reservations": Row("--store {store}"),
     "toponaut rpc": Row(
         "GetTopology --server 127.0.0.1:9 --timeout 60s", frozenset({2}), prints=False

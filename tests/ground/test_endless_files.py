@@ -113,6 +113,8 @@ WORDS = {
     "toponaut approve": ["0123456789abcdef"],
     "toponaut describe": ["node", "n"],
     "toponaut where": ["job"],
+    "toponaut ranks": ["job"],
+    "toponaut path": ["a", "b"],
     "toponaut export": ["labels"],
     "toponaut diff": ["--against", "labels"],
     "toponaut serve": ["--insecure-loopback"],

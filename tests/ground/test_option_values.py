@@ -5,7 +5,6 @@ The options are taken from the commands themselves, so a new one is tried as wel
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +29,15 @@ DURATIONS = (*NUMBERS, "1", "nans", "infs", "1e308s", "-1s", "999999999h", "9" *
 SHARES = (*NUMBERS, "101%", "nan%", "1", "-1%", "1e308%", "2")
 NAMES = ("", " ", "A", "a b", "../a", "a/b", "-a", "a-", "a\n", "x" * 300)
 BY_PARSER = {
-    "parse_duration": DURATIONS,
+    "parse_duration": (*DURATIONS, "0s"),
+    "parse_delay": DURATIONS,
+    "parse_size": (*NUMBERS, "1", "0B", "nanMiB", "-1MiB", "1e308GiB", "9" * 30 + "GiB"),
+    "check_node_name": NAMES,
+    "parse_argv": ("", " ", "'a", "'' b"),
+    "parse_subnet": ("", "x", "fe80::1 x", "1" * 33),
+    "parse_pattern": ("", "[", "a[]"),
+    "parse_listen": (*NUMBERS, "a:65536", "a:-1", "a b:1"),
+    "parse_api_url": (*NUMBERS, "http://10.0.0.1", "https://", "https://a@b", "https://a/b"),
     "parse_share": SHARES,
     "parse_since": (*NUMBERS, "2026-11", "2026-13-01", "2026-11-01T08:00:00", "1999-01-01", "now"),
     "_parse_load": (*SHARES, "0", "0.0001"),
@@ -39,24 +46,15 @@ BY_PARSER = {
     "parse_object_name": NAMES,
     "parse_label_prefix": NAMES,
 }
-AGENT_VALUES = {
-    "parse_duration": (*DURATIONS, "0s"),
-    "parse_delay": DURATIONS,
-    "parse_size": (*NUMBERS, "1", "0B", "nanMiB", "-1MiB", "1e308GiB", "9" * 30 + "GiB"),
-}
 
 
 def values_of(param: click.Parameter) -> tuple[str, ...]:
     """Return values that a parameter must refuse; empty if it takes any text."""
     if isinstance(param.type, WholeNumber):
-        has_any_sign = param.type.bounds[0] < 0
-        return (*NOT_FINITE, *NOT_NUMBERS, *HUGE) if has_any_sign else NUMBERS
+        takes_long = param.type.bounds[1] > 10**12  # a seed
+        return (*NOT_FINITE, *NOT_NUMBERS, *HUGE, "-1") if takes_long else NUMBERS
     parse = getattr(param.type, "func", None)
-    if parse is not None:
-        return BY_PARSER[parse.__name__]
-    closure = getattr(param.callback, "__closure__", None) or ()
-    names = {getattr(cell.cell_contents, "__name__", "") for cell in closure}
-    return next((AGENT_VALUES[name] for name in names if name in AGENT_VALUES), ())
+    return () if parse is None else BY_PARSER[parse.__name__]
 
 
 def params() -> Iterator[tuple[str, click.Parameter]]:
@@ -73,14 +71,6 @@ FILES = [key for key, param in IDS.items() if isinstance(param.type, InputFile |
 def once_each(keys: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the first option of each name: those of equal name are declared once."""
     return list({name: (command, name) for command, name in reversed(keys)}.values())
-
-
-@pytest.fixture(autouse=True)
-def own_logging() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:], root.level = handlers, level
 
 
 def ran(key: tuple[str, str], value: str, inputs: dict[str, str], out: Path) -> Result:

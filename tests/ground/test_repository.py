@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -223,3 +224,11 @@ def test_it_documents_only_files_that_exist() -> None:
     ]
     assert len(documents) > 1
     assert not unknown
+
+
+def test_its_changelog_lists_each_change_once() -> None:
+    # A merge keeps both versions of a line that two branches changed.
+    text = (ROOT / "CHANGELOG.md").read_text()
+    starts = Counter(line[:45] for line in text.splitlines() if line.startswith("- "))
+    assert len(starts) > 100
+    assert [start for start, num in starts.items() if num > 1] == []

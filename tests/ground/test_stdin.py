@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.simulation.replay.fabrics import build_tree_of_shape
+from generator.simulation.replay.replay import build_tree_of_shape
 from tests.generator.scenes import PAIRS, RAILS, Scene
 from tests.repository import ROOT
 from topology.model.tree import render_tree

@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from generator.cli.group import cli
 from generator.ingest.inputs import Inputs
-from generator.ingest.sources import Sources, read_inputs
+from generator.ingest.sources import CAPTURES, SWEEPS, Sources, read_inputs
 from generator.observe.observation import observe_fabric
 from generator.outputs.catalog import render_export
 from generator.outputs.formats import ExportFormat, ExportSettings
+from generator.reconcile.decision import Decision, DecisionKind, RoundState, decide
+from generator.reconcile.desired import plan_tree_changes
+from generator.reconcile.writer import carry_out
+from generator.store.fabric_store import FabricStore, open_folder
 from generator.store.kinds import read_stored_report
+from runtime.progress import NO_PROGRESS
 from tests.repository import ROOT
 from tests.walks import walk_of
 from topology.join.fabric_join import build_fabric
@@ -31,6 +38,11 @@ class Scene(NamedTuple):
     report: Mapping[str, Any]
     inputs: Inputs
     tree: TopologyTree
+    store: FabricStore
+    decision: Decision
+    """To write the tree to the store, which is empty."""
+    sweep: Path
+    """A file as `ibnetdiscover` prints it."""
 
 
 @pytest.fixture(scope="module")
@@ -42,15 +54,23 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     inputs = read_inputs(Sources(reports=folder / "reports", nodes=folder / "nodes.yaml"))
     observed = observe_fabric(inputs)
     assert observed is not None
-    return Scene(report, inputs, observed.observation.tree)
+    store = open_folder(folder / "store")
+    planned = plan_tree_changes(observed.observation, store.read_hypernodes().values)
+    record = store.read_record().record
+    decision = decide(RoundState(planned, datetime(2026, 1, 1, tzinfo=UTC), record=record))
+    assert decision.kind is DecisionKind.WRITE
+    (sweep,) = (file for file in (folder / "ibnetdiscover").iterdir() if file.is_file())
+    return Scene(report, inputs, observed.observation.tree, store, decision, sweep)
 
 
 WALKS: Mapping[str, Callable[[Scene], object]] = {
     "a report is decoded": lambda scene: read_stored_report(scene.report),
+    "a file of a sweep becomes devices": lambda scene: CAPTURES[SWEEPS](scene.sweep, NO_PROGRESS),
     "claims become a fabric": lambda scene: build_fabric(
         (*scene.inputs.listed_claims, *scene.inputs.claims)
     ),
     "claims become a tree and findings": lambda scene: observe_fabric(scene.inputs),
+    "a decided plan is written to a folder": lambda scene: carry_out(scene.decision, scene.store),
     "a tree becomes a Topology of Kueue": lambda scene: render_export(
         scene.tree, ExportFormat.KUEUE, ExportSettings()
     ),

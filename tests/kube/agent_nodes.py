@@ -7,10 +7,10 @@ from typing import Any
 
 from agent.loop import ReportLoop, RoundObserver
 from agent.publish.kube.credentials import ApiCredentials, parse_api_url
-from agent.publish.kube.fabric_reader import FabricReader
 from agent.publish.kube.https_client import ApiClient as Server
 from agent.publish.kube.report_writer import REPORTS_PATH, ReportWriter
 from agent.settings import SweepSettings
+from agent.sweep_schedule import read_cluster_fabric
 from runtime.retry import Cooldown
 from tests.agent.fakes import Answer, FakeClock, FakeRunner, printed
 from tests.agent.nodes import card, chassis, heard, node_for, plant
@@ -149,7 +149,7 @@ class ClusterAgent:
         )
         told = {"node_name": self.node.name, "hostname": self.node.name, "sweep": sweep}
         node = node_for(self.sysfs, FakeRunner(self.answers), self.clock, **told)
-        elections = FabricReader(server) if sweep else None
+        elections = read_cluster_fabric(server) if sweep else None
         self._rounds = ReportLoop(node, objects, elections, observers)
 
     def run(self, rounds: int = 1, *, period_s: float = PERIOD_S) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
-from types import TracebackType
 from typing import Self
 
 from tests.lab.api_server import ApiServer
@@ -43,8 +42,14 @@ class Fault:
 class FaultProxy:
     """A TLS server with the real server's certificate; each fault is used once."""
 
-    def __init__(self, api: ApiServer) -> None:
-        """Start to forward everything."""
+    def __init__(self, api: ApiServer, *, retry_after_s: int | None = None) -> None:
+        """Start to forward everything.
+
+        Args:
+            api: the real server.
+            retry_after_s: what a busy server asks a client to wait; the server's own by default.
+        """
+        self.retry_after = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
         self.requests: list[str] = []
         """`METHOD path?query` of each request, in order."""
         self._api = api
@@ -64,12 +69,7 @@ class FaultProxy:
         """Return itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         """Stop, and break every connection."""
         self._ended.set()
         self._server.shutdown()
@@ -233,7 +233,9 @@ class _Exchange(BaseHTTPRequestHandler):
                 self.close_connection = True
                 return
             kept = {
-                key: value for key, value in asked[1].getheaders() if key.lower() not in _DROPPED
+                key: self.server.proxy.retry_after.get(key, value)
+                for key, value in asked[1].getheaders()
+                if key.lower() not in _DROPPED
             }
             pieces = iter(lambda: asked[1].read1(_PIECE), b"")
             self._answer(asked[1].status, kept, pieces, fault)

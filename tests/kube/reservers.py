@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from time import monotonic
 from uuid import uuid4
 
-from generator.kube.lease import Leader
+from generator.kube.lease_record import Leader
 from generator.kube.resources import RESERVATIONS as RESOURCE
 from generator.kube.transport import Transport
 from generator.objects.reservation import ReservationPhase

@@ -17,7 +17,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from generator.kube.lease import LEASE_NAME
+from generator.kube.lease_record import LEASE_NAME
 from generator.kube.resources import (
     FABRICS,
     HYPERNODES,
@@ -27,9 +27,9 @@ from generator.kube.resources import (
     REPORTS,
     Resource,
 )
+from generator.outputs.formats import DEFAULT_PREFIX
 from generator.outputs.hypernode.forest import build_hypernode_tree
 from generator.outputs.hypernode.model import HyperNode, parse_manifest
-from generator.outputs.node_labels import DEFAULT_PREFIX
 from generator.reconcile.rendered import KINDS
 from generator.telemetry.metrics import PREFIX
 from tests.generator.folders import StoreFolder
@@ -68,7 +68,7 @@ class Cluster:
 
     def report(self, scene: Scene) -> None:
         """Write the reports of a scene, and delete all others; equal reports are not written."""
-        reports = StoreFolder(scene.store()).read_reports().reports
+        reports = StoreFolder(scene.store()).read_reports().values
         for report in reports:
             self.write_report(unpack_report(report))
         self.forget(
@@ -212,20 +212,22 @@ class Cluster:
         """Return the number of writes so far, including renewals."""
         return len(self.api.writes_by(WRITER))
 
-    def await_rounds(self, ports: Ports) -> None:
-        """Wait for three more rounds of a replica."""
+    def await_rounds(self, ports: Ports, num: int = 3) -> None:
+        """Wait for some more rounds of a replica."""
 
         def num_rounds() -> float:
             return sum(ports.metric("reconcile_duration_seconds_count").values())
 
         done = num_rounds()
-        self.await_that(lambda: num_rounds() >= done + 3, "three more rounds")
+        self.await_that(lambda: num_rounds() >= done + num, f"{num} more rounds")
 
     def check_rest(self, ports: Ports) -> None:
-        """Check that several rounds after the last change write nothing."""
+        """Check that several rounds write nothing, once that of the last change has ended."""
+        self.await_rounds(ports, 1)
         before = self.num_writes()
         self.await_rounds(ports)
-        assert self.writes(before) == []
+        written = self.writes(before)
+        assert written == [], written
 
     def message(self, kind: str) -> str:
         """Return the message of a condition."""
@@ -330,9 +332,7 @@ class OutputCluster(Cluster):
 
     def await_written(self, *outputs: Mapping[str, object]) -> None:
         """Wait until the status says that just these outputs are written."""
-        self.await_states(
-            {str(row["type"]): "Written" for row in outputs if row["type"] != "hypernode"}
-        )
+        self.await_states({str(row["type"]): "Written" for row in outputs})
 
     def labels(self, key: str = LEAF) -> dict[str, str]:
         """Return the value of a label by node, without nodes that lack it."""
@@ -439,7 +439,7 @@ class Ports:
             tuple(sample.labels.values()): sample.value
             for family in text_string_to_metric_families(page)
             for sample in family.samples
-            if sample.name == PREFIX + name
+            if sample.name == f"{PREFIX}_{name}"
         }
 
     def _ask(self, what: str, path: str) -> tuple[int, str]:

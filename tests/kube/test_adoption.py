@@ -15,7 +15,7 @@ from tests.kube.conftest import WRITER
 from tests.kube.servers import Cluster
 from tests.lab.api_server import ApiServer
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube outputs")]
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ of an older schema.
 
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,7 +15,6 @@ import yaml
 
 from agent.publish.kube.report_writer import REPORTS_PATH
 from generator.ingest.claims import ReportClaims, build_claims
-from generator.store.base import StoredReports
 from generator.store.fabric_store import FabricStore
 from runtime.retry import MAX_PERIODS
 from tests.agent.fakes import printed
@@ -25,10 +23,10 @@ from tests.kube.agent_nodes import ClusterAgent, ClusterNode, account_in, events
 from tests.kube.conftest import CRDS, WRITER, connecting
 from tests.kube.followers import command_store
 from tests.kube.proxy import Fault, FaultProxy
-from tests.lab.api_server import ApiServer, find_assets
+from tests.lab.api_server import APPLY, ApiServer, find_assets
 from tests.lab.wait import wait_until
 from topology.model.claims import expand_claims
-from topology.model.errors import CommandTimeout
+from topology.model.errors import CommandTimeout, ParseError
 from topology.reports.fabric_status import (
     CountedSweep,
     FabricStatus,
@@ -36,6 +34,7 @@ from topology.reports.fabric_status import (
     SweepRole,
     render_fabric,
 )
+from topology.reports.packed_reports import PackedReport
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
@@ -44,7 +43,7 @@ FABRIC = "/apis/toponaut.io/v1alpha1/fabrics"
 REPORTS_CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/neighborreports.toponaut.io"
 BUSY = Fault(status=503)
 PASSED_ON = Fault()
-RARELY = replace(SWEEP, max_output_bytes=64 << 20, interval_s=1e6)
+RARELY = SWEEP._replace(max_output_bytes=64 << 20, interval_s=1e6)
 NUM_SWITCHES = 8_000
 """Enough for a sweep in parts."""
 
@@ -81,13 +80,16 @@ class Reader:
         self._store = store
         self._names = names
 
-    def read(self) -> StoredReports:
-        found = self._store.read_reports()
-        own = (one for one in found.reports if one.name.startswith(self._names))
-        return found._replace(reports=tuple(own))
+    def read(self) -> tuple[PackedReport, ...]:
+        found = self._store.read_reports().values
+        return tuple(one for one in found if one.name.startswith(self._names))
+
+    def problems(self) -> tuple[ParseError, ...]:
+        """Return why reports cannot be used, also those of other nodes."""
+        return self._store.read_reports().all_problems
 
     def take(self) -> ReportClaims:
-        return build_claims(self.read().reports)
+        return build_claims(self.read())
 
     def switches(self) -> frozenset[str]:
         """Return the switches of the sweeps that count."""
@@ -166,7 +168,7 @@ def test_it_sweeps_if_elected_and_withdraws_once_another_sweep_counts(
     elect(node.api, "another", counted="another")
     agent.run(2)
     assert reader.take().unknown_subnets == ()
-    assert (reader.switches(), reader.read().problems) == (frozenset(), ())
+    assert (reader.switches(), reader.problems()) == (frozenset(), ())
     assert node.report(0)["spec"]["sweep"]["facts"] == ""
     before = len(agent.writes())
     agent.start(sweep=SWEEP)
@@ -260,7 +262,7 @@ def test_an_older_generator_and_agent_take_a_newer_agents_report_without_its_new
             what="the newer schema",
         )
         found = reader.read()
-        assert ([one.name for one in found.reports], found.problems) == ([node.name], ())
+        assert ([one.name for one in found], reader.problems()) == ([node.name], ())
         assert len(reader.take().claims) == 1
         agent.answers["neighbors"] = CommandTimeout("late")
         agent.start()
@@ -284,4 +286,4 @@ def test_an_older_schema_refuses_a_newer_agent_so_that_kinds_are_upgraded_first(
 
 
 def _refusal(api: ApiServer, path: str, body: object) -> str:
-    return api.request("PATCH", path, body, content_type="application/apply-patch+yaml").message
+    return api.request("PATCH", path, body, content_type=APPLY).message

@@ -46,7 +46,7 @@ class Cluster:
         fabric = {"metadata": {"name": "default"}, "spec": {"sweepers": [scene.hosts[0], "odd"]}}
         head = {"apiVersion": FABRICS.api_version, "kind": FABRICS.kind}
         api.apply(f"{FABRICS.path('default')}?fieldManager=person", head | fabric)
-        for report in read_reports(scene.reports()).reports:
+        for report in read_reports(scene.reports()).values:
             rendered = render_report(unpack_report(report))
             made = api.expect("POST", REPORTS.path(), rendered)
             path = f"{REPORTS.path(report.name)}/status"
@@ -141,7 +141,7 @@ def test_it_never_treats_a_failure_as_an_empty_list(cluster: Cluster) -> None:
         with pytest.raises(KubeNotFound, match="has no HyperNode, its CRD is not installed"):
             store.read_hypernodes()
         proxy.fail("neighborreports", Fault(500), Fault(is_lost=True))
-        assert len(store.read_reports().reports) > len(cluster.scene.hosts)
+        assert len(store.read_reports().values) > len(cluster.scene.hosts)
         proxy.fail("neighborreports", *[Fault(500)] * 10)
         with pytest.raises(KubeUnavailable):
             store.read_reports()
@@ -155,25 +155,23 @@ def test_it_follows_what_it_lists(cluster: Cluster) -> None:
         with pytest.raises(KubeUnavailable, match="neighborreports are not listed yet"):
             FabricStore(unstarted).read_reports()
         with followed_store(transport, lambda: told.append(monotonic())) as followed:
-            wait_until(lambda: not followed.is_synced, deadline_s=30, what="all is listed")
+            wait_until(lambda: not followed.objects.is_synced, deadline_s=30, what="all is listed")
             store = command_store(transport)
-            assert followed.read_reports() == store.read_reports()
+            assert followed.read_reports().values == store.read_reports().values
             assert followed.read_inventory() == store.read_inventory()
-            assert followed.read_hypernodes() == store.read_hypernodes()
+            assert followed.read_hypernodes().values == store.read_hypernodes().values
             leaf = HyperNode("followed", 1, "leaf", (Member(MemberType.NODE, "n1"),))
             assert followed.put(leaf)
             assert not followed.put(leaf)
             wait_until(
-                lambda: followed.read_hypernodes().hypernodes != (leaf,),
+                lambda: followed.read_hypernodes().values != (leaf,),
                 deadline_s=30,
                 what="the HyperNode is seen",
             )
             assert told
             cluster.api.suspend()
-            assert followed.read_hypernodes().hypernodes == (leaf,)
+            assert followed.read_hypernodes().values == (leaf,)
             cluster.api.resume()
             assert followed.remove("followed")
-            wait_until(
-                lambda: followed.read_hypernodes().hypernodes, deadline_s=30, what="it is gone"
-            )
-            assert followed.problems == ()
+            wait_until(lambda: followed.read_hypernodes().values, deadline_s=30, what="it is gone")
+            assert followed.objects.problems == ()

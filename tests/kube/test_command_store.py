@@ -8,7 +8,7 @@ from time import monotonic
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.kube.lease import LEASE_NAME
+from generator.kube.lease_record import LEASE_NAME
 from generator.kube.resources import HYPERNODES, LEASES, RECORDS
 from generator.kube.transport import KubeTransport
 from generator.objects.tree_record import RECORD_NAME
@@ -82,11 +82,14 @@ def give_lease(api: ApiServer, namespace: str, holder: str) -> None:
 
 def test_two_commands_never_write_at_once(open_store: Open, namespace: str) -> None:
     first, second = open_store(), open_store()
-    with first.hold_writes(namespace):
-        with pytest.raises(ConfigError, match="alone writes"), second.hold_writes(namespace):
+    with first.objects.hold_writes(namespace):
+        with (
+            pytest.raises(ConfigError, match="alone writes"),
+            second.objects.hold_writes(namespace),
+        ):
             pytest.fail("both write")
         first.put(LEAF)
-    with second.hold_writes(namespace):
+    with second.objects.hold_writes(namespace):
         second.put(MORE)
 
 
@@ -101,7 +104,7 @@ def test_it_writes_nothing_after_the_lease_is_lost(
         except KubeFenced:
             return False
 
-    with store.hold_writes(namespace):
+    with store.objects.hold_writes(namespace):
         assert store.put(LEAF)
         give_lease(volcano, namespace, "somebody")
         wait_until(is_written, deadline_s=30, what="no write is sent")
@@ -112,7 +115,7 @@ def test_it_writes_nothing_after_the_lease_is_lost(
 def test_another_store_of_the_command_writes_within_the_same_lease(
     open_store: Open, open_fenced: OpenFenced, namespace: str
 ) -> None:
-    with open_store().hold_writes(namespace) as fence:
+    with open_store().objects.hold_writes(namespace) as fence:
         outputs = open_fenced(fence)
         assert outputs.put(LEAF)
     with pytest.raises(KubeFenced):
@@ -124,7 +127,7 @@ def test_it_waits_for_the_lease_of_a_killed_program(
 ) -> None:
     give_lease(volcano, namespace, "killed")
     store = open_store()
-    with store.hold_writes(namespace):
+    with store.objects.hold_writes(namespace):
         store.put(LEAF)
     assert notes == [f"waiting for the Lease {namespace}/{LEASE_NAME} of killed to expire"]
     assert members(volcano) == 1
@@ -134,7 +137,7 @@ def test_without_a_namespace_no_server_is_expected(
     volcano: ApiServer, open_store: Open, notes: list[str]
 ) -> None:
     store = open_store()
-    with store.hold_writes("absent"):
+    with store.objects.hold_writes("absent"):
         store.put(LEAF)
     (note,) = notes
     assert "there is no namespace absent" in note

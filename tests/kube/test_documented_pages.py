@@ -13,9 +13,15 @@ from tests.generator.scenes import PAIRS, Scene
 from tests.kube.servers import Cluster, serving
 from tests.lab.api_server import ApiServer, find_assets
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube outputs")]
 
-BEGINS = ("kubectl patch fabric default --type merge -p", "kubectl get pods", "toponaut ")
+BEGINS = (
+    "kubectl patch fabric default --type merge -p",
+    "kubectl get fabrics",
+    "kubectl get pods",
+    "kubectl wait fabric",
+    "toponaut ",
+)
 OTHERS = ("toponaut serve", "toponaut adopt", "toponaut approve")
 """Lines that other tests run: they last, or need the hash of a plan."""
 

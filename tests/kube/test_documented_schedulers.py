@@ -13,7 +13,7 @@ from tests.generator.scenes import PAIRS, Scene
 from tests.kube.servers import OFTEN, OutputCluster, serving
 from tests.lab.api_server import ApiServer
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube outputs")]
 
 PAGE = "schedulers.md"
 

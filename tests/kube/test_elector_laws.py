@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from generator.kube.elector import Elector, LeaseDurations, LeaseName
+from generator.kube.transport import KubeRequest
 from runtime.retry import WaitContext
 from runtime.stop import Stop
 from tests.effort import examples
@@ -182,3 +183,63 @@ def test_it_caps_the_duration_of_another_holder() -> None:
     world.spend(601)
     world.advance(0)
     assert world.reigns == [(0, 5)]
+
+
+class StallingLink(FakeLink):
+    """A connection of a process that gets no processor time at some of its requests and waits."""
+
+    def __init__(self, world: World, stalls: list[tuple[float, Fate, float]], stop: Stop) -> None:
+        super().__init__(world.leases, world.spend)
+        self._world, self._stalls, self._stop = world, stalls, stop
+        self._wait_s = 0.0
+
+    def ask(self, request: KubeRequest, *, timeout_s: float) -> bytes:
+        """Ask as the next of the stalls says; after the last one, request a stop."""
+        stall_s, fate, self._wait_s = self._stalls.pop(0) if self._stalls else (0.0, Fate.OK, 0.0)
+        self._world.spend(stall_s)
+        if not self._stalls:
+            self._stop.set()
+        self.fates = [fate]
+        return super().ask(request, timeout_s=timeout_s)
+
+    def wait(self, _low: float, _high: float) -> float:
+        """Spend the time of a wait; return that nothing is left of it."""
+        self._world.spend(self._wait_s)
+        return 0.0
+
+
+STALLS = st.sampled_from([0.0, 0.5, 4.0, 9.0, 11.0, 16.0])
+
+
+@given(st.lists(st.tuples(STALLS, st.sampled_from(Fate), STALLS), max_size=30))
+@settings(max_examples=examples(150))
+@example([(0.0, Fate.OK, 0.0), (0.0, Fate.OK, 11.0), *[(0.0, Fate.OK, 0.0)] * 4])
+def test_a_leader_that_could_not_write_for_a_moment_hears_when_it_can_again(
+    stalls: list[tuple[float, Fate, float]],
+) -> None:
+    world, stop = World(0), Stop()
+    link = StallingLink(world, stalls, stop)
+    is_news = True
+
+    def look() -> None:
+        nonlocal is_news
+        is_news |= not elector.is_leader
+
+    def hear(_epoch: int) -> None:
+        nonlocal is_news
+        is_news = False
+
+    def wait(low: float, high: float) -> float:
+        look()
+        assert not (elector.is_leader and is_news), "its writes wait for nothing"
+        return link.wait(low, high)
+
+    elector = Elector(
+        link,
+        LeaseName("default", "toponaut", "pod-0"),
+        now=lambda: datetime(1970, 1, 1, tzinfo=UTC),
+        pace=WaitContext(stop, lambda: world.time_s, wait),
+        durations=TERMS,
+    )
+    world.look = look  # type: ignore[method-assign]
+    elector.run(on_gained=hear, on_lost=look)

@@ -16,7 +16,7 @@ import yaml
 from generator.cli.exit_codes import ExitCode
 from generator.kube.resources import HYPERNODES, NODES, Resource
 from generator.objects.outputs import OutputType
-from generator.outputs.node_labels import DEFAULT_PREFIX
+from generator.outputs.formats import DEFAULT_PREFIX
 from generator.reconcile.rendered import KINDS
 from tests.generator.scenes import PAIRS, Scene
 from tests.kube.conftest import WRITER, prepare
@@ -32,7 +32,7 @@ from tests.kube.servers import (
 from tests.lab.api_server import ApiServer, find_assets
 from tests.lab.wait import wait_until
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(400), pytest.mark.xdist_group("kube serving")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(400), pytest.mark.xdist_group("kube outputs")]
 
 Content = Mapping[str, object]
 FLAVOR = {"name": "gpu", "nodeLabels": {"kubernetes.io/os": "linux"}}

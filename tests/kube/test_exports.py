@@ -5,10 +5,8 @@ from typing import Any
 import pytest
 
 from generator.outputs.catalog import render_export
-from generator.outputs.formats import ExportFormat, ExportSettings
-from generator.outputs.kueue import FlavorSpec
-from generator.outputs.node_labels import LabelFamily
-from tests.lab.api_server import ApiServer, find_assets
+from generator.outputs.formats import ExportFormat, ExportSettings, FlavorSpec, LabelFamily
+from tests.lab.api_server import APPLY, ApiServer, find_assets
 from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
@@ -76,7 +74,7 @@ def apply(api: ApiServer, document: dict[str, Any], namespace: str) -> str:
         "PATCH",
         f"{path}/{name}?fieldManager=toponaut-export&fieldValidation=Strict",
         document,
-        content_type="application/apply-patch+yaml",
+        content_type=APPLY,
     )
     assert answer.status in {200, 201}, answer.message
     for part in ("labels", "annotations"):

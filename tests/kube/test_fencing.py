@@ -121,7 +121,7 @@ def test_a_follower_that_lags_behind_decides_nothing(through: KubeTransport) -> 
     leader = command_store(through)
     leader.write_record(TreeRecord(tree_of([LEAF])))
     with followed_store(through) as follower:
-        wait_until(lambda: not follower.is_synced, deadline_s=30, what="a synced follower")
+        wait_until(lambda: not follower.objects.is_synced, deadline_s=30, what="a synced follower")
         stale = follower.read_record()
         assert stale.record == TreeRecord(tree_of([LEAF]))
         leader.read_record()

@@ -17,7 +17,7 @@ from tests.kube.servers import OFTEN, OutputCluster, serving
 from tests.lab.api_server import ApiServer
 from topology.model.tree import parse_tree
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube outputs")]
 
 TIER_0, TIER_1 = "fabric.topograph.run/tier-0", "fabric.topograph.run/tier-1"
 OUTPUT = {"type": "labels", "compat": ["topograph"]}

@@ -14,7 +14,7 @@ from tests.kube.conftest import CRDS, WRITER, prepare, with_volcano
 from tests.kube.servers import LEAF, OFTEN, Cluster, serving
 from tests.lab.api_server import ApiServer, find_assets
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube outputs")]
 
 REPORTS_CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/neighborreports.toponaut.io"
 GOOD = {

@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from generator.kube.resources import NODES
-from generator.outputs.node_labels import DEFAULT_PREFIX
-from generator.reconcile.rendered import KAI_POD_GROUPS, KAI_TOPOLOGIES, KUEUE_TOPOLOGIES
+from generator.outputs.formats import DEFAULT_PREFIX
+from generator.outputs.kai import POD_GROUPS as KAI_POD_GROUPS
+from generator.outputs.kai import TOPOLOGIES as KAI_TOPOLOGIES
+from generator.outputs.kueue import TOPOLOGIES as KUEUE_TOPOLOGIES
 from tests.generator.scenes import PAIRS, Scene
 from tests.kube.servers import LEAF, OFTEN, PORT_OPTIONS, OutputCluster, Ports, serving
 from tests.lab.api_server import MERGE, ApiServer
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube outputs")]
 
 HYPERNODES_ALONE = {"type": "hypernode"}
 LABELS = {"type": "labels"}
@@ -39,7 +41,7 @@ def cluster(served: tuple[OutputCluster, Ports]) -> Iterator[OutputCluster]:
     found, _ = served
     yield found
     found.choose(HYPERNODES_ALONE)
-    found.await_states({})
+    found.await_written(HYPERNODES_ALONE)
 
 
 @pytest.fixture
@@ -51,12 +53,12 @@ def test_an_edited_label_is_restored_and_a_foreign_one_is_named(cluster: OutputC
     first, second, *_ = cluster.scene.hosts
     cluster.set_labels(first, {LEAF: "of-another-program"})
     cluster.choose(HYPERNODES_ALONE, LABELS)
-    cluster.await_states({"labels": "Conflict"})
+    cluster.await_states({"hypernode": "Written", "labels": "Conflict"})
     cluster.await_that(
         lambda: cluster.labels().keys() == set(cluster.scene.hosts), "the rest goes on"
     )
     assert cluster.labels()[first] == "of-another-program"
-    (row,) = cluster.fabric()["status"]["outputs"]
+    _, row = cluster.fabric()["status"]["outputs"]
     assert first in row["message"]
     assert '"other"' in row["message"]
     wanted = cluster.labels()[second]
@@ -90,7 +92,7 @@ def test_a_node_that_loses_all_labels_gets_ours_again(cluster: OutputCluster, po
     outputs = {"type": "labels", "compat": ["topograph", "nvidia"]}, {"type": "slinky"}
     cluster.set_labels(node, {"own": "x"})
     cluster.choose(HYPERNODES_ALONE, *outputs)
-    cluster.await_written(*outputs)
+    cluster.await_written(HYPERNODES_ALONE, *outputs)
     before = labels_of(node)
     prefixes = (DEFAULT_PREFIX, "fabric.topograph.run/", "network.topology.nvidia.com/")
     ours = {key: value for key, value in before.items() if key.startswith(prefixes)}
@@ -98,7 +100,7 @@ def test_a_node_that_loses_all_labels_gets_ours_again(cluster: OutputCluster, po
     written = cluster.num_writes()
     cluster.set_labels(node, dict.fromkeys(before))
     cluster.await_that(lambda: labels_of(node) == ours, "our labels are restored, no others")
-    cluster.await_written(*outputs)
+    cluster.await_written(HYPERNODES_ALONE, *outputs)
     writes = [one for one in cluster.writes(written) if one.resource == NODES.plural]
     assert [one.name for one in writes] == [node] * 2, "one write for each of our managers"
     cluster.check_rest(ports)
@@ -109,11 +111,11 @@ def test_a_topology_of_another_owner_stays(cluster: OutputCluster) -> None:
     head = {"apiVersion": KUEUE_TOPOLOGIES.api_version, "kind": KUEUE_TOPOLOGIES.kind}
     cluster.api.expect("POST", KUEUE_TOPOLOGIES.path(), {**head, **theirs})
     cluster.choose(HYPERNODES_ALONE, LABELS, {"type": "kueue"})
-    cluster.await_states({"labels": "Written", "kueue": "Conflict"})
+    cluster.await_states({"hypernode": "Written", "labels": "Written", "kueue": "Conflict"})
     found = cluster.api.expect("GET", KUEUE_TOPOLOGIES.path("toponaut"))
     assert found["spec"] == theirs["spec"]
     cluster.api.expect("DELETE", KUEUE_TOPOLOGIES.path("toponaut"))
-    cluster.await_written(LABELS, {"type": "kueue"})
+    cluster.await_written(HYPERNODES_ALONE, LABELS, {"type": "kueue"})
 
 
 def test_a_topology_in_use_stays_until_nothing_uses_it(
@@ -125,7 +127,7 @@ def test_a_topology_in_use_stays_until_nothing_uses_it(
 
     outputs: list[dict[str, Any]] = [dict(LABELS), {"type": "kai", "aliases": False}]
     cluster.choose(HYPERNODES_ALONE, *outputs)
-    cluster.await_written(*outputs)
+    cluster.await_written(HYPERNODES_ALONE, *outputs)
     assert levels()[-2:] == [LEAF, "kubernetes.io/hostname"]
     user = {
         "apiVersion": KAI_POD_GROUPS.api_version,
@@ -137,14 +139,14 @@ def test_a_topology_in_use_stays_until_nothing_uses_it(
     before = levels()
     outputs[0]["labelPrefix"] = "fabric.example.org"
     cluster.choose(HYPERNODES_ALONE, *outputs)
-    cluster.await_states({"labels": "Written", "kai": "Refused"})
+    cluster.await_states({"hypernode": "Written", "labels": "Written", "kai": "Refused"})
     (row,) = (row for row in cluster.fabric()["status"]["outputs"] if row["type"] == "kai")
     assert f"cannot change while the {KAI_POD_GROUPS.kind} user uses it" in row["message"]
     assert levels() == before
     assert "output-refused" in str(cluster.fabric()["status"]["findings"])
     cluster.check_rest(ports)
     cluster.api.expect("DELETE", KAI_POD_GROUPS.path("user", namespace=cluster.namespace))
-    cluster.await_written(*outputs)
+    cluster.await_written(HYPERNODES_ALONE, *outputs)
     assert "fabric.example.org/leaf" in levels()
     assert cluster.labels() == {}
 
@@ -159,9 +161,9 @@ def test_one_refused_object_stops_no_other(cluster: OutputCluster, ports: Ports)
 
     with cluster.denied_writes(NODES, f"request.name == '{refused}'", is_denied):
         cluster.choose(HYPERNODES_ALONE, LABELS, {"type": "slinky"})
-        cluster.await_states({"labels": "Refused", "slinky": "Refused"})
+        cluster.await_states({"hypernode": "Written", "labels": "Refused", "slinky": "Refused"})
         assert cluster.labels().keys() == set(cluster.scene.hosts) - {refused}
-        row, _ = cluster.fabric()["status"]["outputs"]
+        _, row, _ = cluster.fabric()["status"]["outputs"]
         assert (row["objects"], row["refused"]) == (len(cluster.scene.hosts) - 1, 1)
         assert refused in row["message"]
         cluster.check_rest(ports)

@@ -158,7 +158,7 @@ def test_the_page_works_through_the_proxy_of_the_api_server(
             browser.open(f"{proxied}#view={view}")
             assert browser.run("document.title") == f"Toponaut: {view}"
         browser.open(f"{proxied}#view=findings")
-        assert "node-1 is down" in read_text(browser, "#rows")
+        assert "node-1 is down" in read_text(browser, "#findings-table")
         cookies = browser.call("Network.getCookies", urls=[proxied])["cookies"]
         path = proxied.partition("/api/")[2].rstrip("/")
         assert [cookie["path"] for cookie in cookies] == [f"/api/{path}"]

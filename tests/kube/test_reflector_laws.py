@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from generator.kube.cache import Cache
 from generator.kube.reflector import Paging, Reflector, ReflectorConfig
 from generator.kube.resources import REPORTS
-from runtime.retry import Backoff, WaitContext
+from runtime.retry import WaitContext
 from runtime.stop import Stop
 from tests.effort import examples
 from tests.kube.worlds import FakeServer, History, Trouble
@@ -130,14 +130,3 @@ def test_it_reports_an_object_that_turns_bad_as_a_change() -> None:
         (True, ("two",), ()),
         (False, ("two",), ()),
     ]
-
-
-@given(st.integers(1, 60), st.floats(0, 1), st.none() | st.floats(0, 300))
-def test_it_waits_within_bounds(failures: int, luck: float, asked_s: float | None) -> None:
-    backoff = Backoff(first_s=0.5, limit_s=30)
-    drawn = backoff.delay_s(failures, lambda low, high: low + luck * (high - low), asked_s=asked_s)
-    ceiling = min(30, 0.5 * 2 ** (failures - 1))
-    asked_s = None if asked_s is None else min(asked_s, 30)
-    least = ceiling / 100 if asked_s is not None else ceiling / 10
-    assert least <= drawn - (asked_s or 0) + 1e-6
-    assert drawn <= (asked_s or 0) + ceiling

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 import yaml
 
-from generator.kube.lease import Leader
+from generator.kube.lease_record import Leader
 from generator.kube.resources import RESERVATIONS
 from generator.kube.transport import KubeTransport
 from generator.objects.reservation import ReservationPhase as Phase

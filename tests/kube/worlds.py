@@ -6,7 +6,6 @@ For laws over many histories; what the real server does is tested on the real se
 import json
 from collections.abc import Callable, Iterator
 from enum import StrEnum
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qs, urlencode
 
@@ -89,12 +88,7 @@ class FakeLines:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         return None
 
     def __iter__(self) -> Iterator[bytes]:

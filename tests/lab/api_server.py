@@ -5,6 +5,8 @@ and a service account must be made before a pod that names it. So each test gets
 its own and nothing is tidied away; the two programs end with the session, however it ends.
 """
 
+from __future__ import annotations
+
 import base64
 import contextlib
 import http.client
@@ -15,15 +17,15 @@ import signal
 import socket
 import ssl
 import subprocess
+import threading
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import pytest
-import yaml
 
+from tests.documents import parse_documents
 from tests.lab.audit import POLICY, Write, read_writes
 from tests.lab.certificates import write_certificates
 from tests.lab.programs import Program
@@ -34,6 +36,7 @@ from tests.repository import ROOT
 ADMIN = "admin"
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
+APPLY = "application/apply-patch+yaml"
 START_DEADLINE_S = 90  # 3.5 s on two free cores, 11 s on crowded ones
 REQUEST_TIMEOUT_S = 30
 _SERVICE_ISSUER = "https://kubernetes.default.svc"
@@ -71,6 +74,59 @@ class Answer(NamedTuple):
         return str(self.body.get("message", ""))
 
 
+class Connection:
+    """Requests with one token, on a connection that stays open until a request on it fails.
+
+    Threads ask one after the other.
+    """
+
+    def __init__(self, api: ApiServer, token: str) -> None:
+        self._api = api
+        self._token = token
+        self._lock = threading.Lock()
+        self._opened: http.client.HTTPSConnection | None = None
+
+    def ask(self, method: str, path: str, body: object, headers: Mapping[str, str]) -> Answer:
+        """Return the answer, of any status; a server that is away raises OSError or HTTPException.
+
+        A server that was restarted has closed the connection, so the request goes out once more.
+        """
+        raw = None if body is None else json.dumps(body).encode()
+        sent = {"Authorization": f"Bearer {self._token}", **headers}
+        with self._lock:
+            is_reused = self._opened is not None
+            try:
+                return self._ask(method, path, raw, sent)
+            except (ConnectionError, ssl.SSLEOFError, http.client.HTTPException):
+                if not is_reused:
+                    raise
+            return self._ask(method, path, raw, sent)
+
+    def _ask(self, method: str, path: str, raw: bytes | None, headers: Mapping[str, str]) -> Answer:
+        connection, self._opened = self._opened, None
+        if connection is None:
+            connection = http.client.HTTPSConnection(
+                "127.0.0.1", self._api.port, timeout=REQUEST_TIMEOUT_S, context=self._api.tls
+            )
+        with contextlib.ExitStack() as stack:
+            stack.callback(connection.close)
+            connection.request(method, path, raw, headers)
+            answer = connection.getresponse()
+            text = answer.read()
+            if not answer.will_close:
+                stack.pop_all()
+                self._opened = connection
+        is_json = "json" in answer.headers.get("Content-Type", "") and "watch=1" not in path
+        return Answer(answer.status, json.loads(text) if is_json else {"message": text.decode()})
+
+    def close(self) -> None:
+        """Close the connection; the next request opens another."""
+        with self._lock:
+            if self._opened is not None:
+                self._opened.close()
+            self._opened = None
+
+
 class ApiServer:
     """etcd and kube-apiserver: started together, and stopped, hung or restarted at will."""
 
@@ -99,19 +155,18 @@ class ApiServer:
         self._write_tokens()
         self.tls = ssl.create_default_context(cafile=str(self.ca))
         self.port, self._client_port, self._peer_port = 0, 0, 0
+        self._connections: list[Connection] = []
+        self._admin = self.connect(self.tokens[ADMIN])
         self._etcd, self._server = self._start()
 
     def __enter__(self) -> Self:
         """Return itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         """End both programs."""
+        for connection in self._connections:
+            connection.close()
         self._server.end(signal.SIGKILL)
         self._etcd.end(signal.SIGKILL)
 
@@ -129,6 +184,11 @@ class ApiServer:
     def rss_bytes(self) -> tuple[int, int]:
         """Resident memory of etcd and of the server."""
         return self._etcd.rss_bytes, self._server.rss_bytes
+
+    def connect(self, token: str) -> Connection:
+        """Return a connection with a token, which is closed when the server ends."""
+        self._connections.append(Connection(self, token))
+        return self._connections[-1]
 
     def kubeconfig(self, user: str = ADMIN, *, url: str = "") -> Path:
         """Write the file by which a client connects as this user, to another address if given."""
@@ -154,22 +214,9 @@ class ApiServer:
         accept: str = JSON,
         content_type: str = JSON,
     ) -> Answer:
-        """Ask as the administrator, on a connection of its own; any status is an answer."""
-        connection = http.client.HTTPSConnection(
-            "127.0.0.1", self.port, timeout=REQUEST_TIMEOUT_S, context=self.tls
-        )
-        headers = {
-            "Authorization": f"Bearer {self.tokens[ADMIN]}",
-            "Accept": accept,
-            "Content-Type": content_type,
-        }
-        with contextlib.closing(connection):
-            raw = None if body is None else json.dumps(body).encode()
-            connection.request(method, path, raw, headers)
-            answer = connection.getresponse()
-            text = answer.read()
-        is_json = "json" in answer.headers.get("Content-Type", "")
-        return Answer(answer.status, json.loads(text) if is_json else {"message": text.decode()})
+        """Ask as the administrator; any status is an answer."""
+        headers = {"Accept": accept, "Content-Type": content_type}
+        return self._admin.ask(method, path, body, headers)
 
     def expect(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         """Ask as the administrator and return the body.
@@ -183,7 +230,7 @@ class ApiServer:
 
     def apply(self, path: str, body: object) -> dict[str, Any]:
         """Apply an object on the server's side as the administrator, and return it."""
-        answer = self.request("PATCH", path, body, content_type="application/apply-patch+yaml")
+        answer = self.request("PATCH", path, body, content_type=APPLY)
         assert answer.status < 300, f"{path}: {answer.status} {answer.message}"
         return answer.body
 
@@ -213,7 +260,7 @@ class ApiServer:
     def install_all(self, folder: Path) -> None:
         """Install the definitions of a folder, unless they are there."""
         for file in sorted(folder.glob("*.yaml")):
-            for definition in yaml.safe_load_all(file.read_text()):
+            for definition in parse_documents(file.read_text()):
                 self.install(definition)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:

@@ -5,7 +5,6 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from tests.lab.wait import wait_until
@@ -44,12 +43,7 @@ class IbFabric:
         """Return itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         """End it. It does not end by itself when its input does: it would spin for ever."""
         self._process.kill()
         self._process.communicate()

@@ -4,7 +4,7 @@
 can wait until the daemons see just those.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -127,22 +127,6 @@ class LldpFabric:
             yield
         finally:
             self._swap(left, right)
-
-    def replug(self, moves: Mapping[PortName, PortName]) -> None:
-        """Move cables: by their ends that stay, the ports that the other ends go to, all at once.
-
-        They are out until both ends of each have forgotten, as while a person carries them.
-        """
-        for near in moves:
-            self._ip(f"link del {near.port}", namespace=near.device)
-            del self._far[self._far.pop(near)]
-        self.settle()
-        for near, far in moves.items():
-            self._far |= {near: far, far: near}
-            self._macs.setdefault(far, _mac(len(self._macs) + 1))
-        self._ip(*(self._cable(near, far) for near, far in moves.items()))
-        self._set_links("up", *moves, *moves.values())
-        self.settle()
 
     def _swap(self, left: PortName, right: PortName) -> None:
         """Pull two cables, then plug them, as a person would.

@@ -7,7 +7,6 @@ of the sandbox reads a pipe that we hold, and the kernel ends all others when th
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 READY = "ready"
@@ -49,12 +48,7 @@ class Sandbox:
         """Return itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         """End every process of the sandbox."""
         self._outer.kill()
         self._outer.communicate()

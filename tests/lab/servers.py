@@ -65,7 +65,7 @@ class Generator:
         """Return the hosts of each domain, tier by tier, as the HyperNodes have them now."""
         if not self._hypernodes.exists():
             return []
-        found = read_hypernodes(self._hypernodes).hypernodes
+        found = read_hypernodes(self._hypernodes).values
         return host_partitions(build_hypernode_tree(found).tree)
 
     def files(self) -> dict[str, tuple[int, bytes]]:

@@ -166,7 +166,7 @@ def test_it_sweeps_from_both_nodes_that_the_generator_elects(
 
         wait_until(are_two, deadline_s=60, what="the elected node and its spare sweep")
         first, second = sweepers()
-        ids = {one.sweep.sweep_id for one in read_reports(parts).reports if one.sweep}
+        ids = {one.sweep.sweep_id for one in read_reports(parts).values if one.sweep}
         assert len(ids) == 1, "both see the same, from different HCAs"
         agents[first].kill()
         agents[first].wait()

@@ -23,9 +23,9 @@ from generator.outputs.slurm import (
     build_switches,
     find_slurm_problem,
     is_slurm_name,
-    parse_topology_conf,
 )
 from tests.daemonset.readers import Reader, written
+from tests.generator.outputs.slurm_reader import parse_topology_conf
 from tests.generator.scenes import RAILS, Scene, run
 from tests.lab.tools import require_tools
 from tests.lab.wait import wait_until

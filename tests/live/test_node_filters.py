@@ -54,7 +54,7 @@ def read_snapshot(cluster: KubeCluster) -> Snapshot:
 def find_allowed(snapshot: Snapshot, spec: dict[str, Any]) -> set[str]:
     made = job(parallelism=1, template={"spec": {"containers": [{"name": "c"}], **spec}})
     (group,) = parse_request(translated(made).document).groups
-    masks = snapshot.node_masks(group).values()
+    masks = snapshot.allowed_by_cause(group).values()
     return {row.name for at, row in enumerate(snapshot.specs) if all(mask[at] for mask in masks)}
 
 

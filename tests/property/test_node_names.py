@@ -20,10 +20,9 @@ from generator.ingest.inputs import Inputs
 from generator.objects.inventory import parse_nodes
 from generator.observe.observation import Observation, observe
 from tests.effort import examples
+from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from topology.model.claims import Claim, Origin, SweptClaims
 from topology.model.facts import Device, DeviceKind, FindingKind, Medium
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
     FabricKind,
     SyntheticSpec,
@@ -32,6 +31,7 @@ from topology.synthetic import (
     report_claims,
     sweep_devices,
 )
+from topology.synthetic.sweep_output import render_ibnetdiscover
 
 NUM_HOSTS: Final = 16
 NOW: Final = datetime(2026, 11, 27, tzinfo=UTC)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from generator.outputs.hypernode.model import PLACEHOLDER, HyperNode
 from generator.reconcile.conflicts import find_conflicts, without_conflicts
-from generator.reconcile.plan import plan_changes
+from generator.reconcile.hypernode_plan import plan_changes
 from tests.effort import examples
 from tests.generator.reconcile.cluster import FakeCluster
 from tests.generator.reconcile.forests import damaged, evolutions, forests

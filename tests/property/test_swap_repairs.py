@@ -72,9 +72,7 @@ def count_misplaced(damaged: DamagedFabric) -> int:
 
 
 def exchange(damaged: DamagedFabric, plugs: tuple[PortName, PortName]) -> DamagedFabric:
-    first, second = (
-        next(cable for cable in damaged.cables if cable.high == plug) for plug in plugs
-    )
+    first, second = (next(cable for cable in damaged.cables if plug in cable) for plug in plugs)
     now = {first: Cable(first.low, second.high), second: Cable(second.low, first.high)}
     return replace(damaged, cables=tuple(now.get(cable, cable) for cable in damaged.cables))
 

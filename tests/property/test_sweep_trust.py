@@ -34,7 +34,6 @@ from topology.reports.neighbor_report import (
     build_report,
 )
 from topology.reports.sweep_parts import split_sweep
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
     FabricKind,
     SyntheticSpec,
@@ -43,6 +42,7 @@ from topology.synthetic import (
     report_claims,
     sweep_devices,
 )
+from topology.synthetic.sweep_output import render_ibnetdiscover
 
 SUBNET = "fe80000000000000"
 SPECS = [

@@ -16,7 +16,7 @@ from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import build_snapshot, with_running, without_running
 from generator.placement.engine import as_running_gang, place
 from generator.placement.presets import Preset
-from generator.simulation.replay.fabrics import build_tree_of_shape
+from generator.simulation.replay.replay import build_tree_of_shape
 from tests.bench.gangs import MILLICORES, MIX, SHAPE, draw_mix, request_of
 
 NUM_RUNNING: Final = 1080

@@ -17,7 +17,7 @@ from generator.placement.cluster.snapshot import Snapshot, build_snapshot, with_
 from generator.placement.engine import as_running_gang, place
 from generator.placement.presets import Preset
 from generator.placement.request import PlacementRequest, parse_request
-from generator.simulation.replay.fabrics import build_tree_of_shape
+from generator.simulation.replay.replay import build_tree_of_shape
 from topology.model.tree import API_VERSION
 
 SHAPE: Final = "2x4x4"

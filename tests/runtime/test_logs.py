@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,15 +12,6 @@ import pytest
 from runtime.logs import JsonFormatter, TextFormatter, start_logging
 
 log = logging.getLogger("agent.test")
-
-
-@pytest.fixture(autouse=True)
-def own_logging() -> Iterator[None]:
-    """Restore the root logger."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:], root.level = handlers, level
 
 
 def lines_of(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -116,3 +107,26 @@ def test_it_formats_fields_as_json() -> None:
 def test_it_formats_hostile_fields_on_one_line_of_text() -> None:
     line = TextFormatter().format(record_of(device="a\n\x1b[31mb"))
     assert line.endswith(r"fabric known device=a\n\x1b[31mb")
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "no_color", "has_colors"),
+    [(True, "", True), (True, "1", False), (False, "", False)],
+    ids=["on a terminal", "with NO_COLOR", "in a pipe"],
+)
+def test_warnings_have_a_color_only_on_a_terminal(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_terminal: bool,
+    no_color: str,
+    has_colors: bool,
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    monkeypatch.setenv("NO_COLOR", no_color)
+    start_logging("text")
+    log.warning("collector failed")
+    log.info("report published")
+    warning, info = lines_of(capsys)
+    assert ("\x1b[33mWARNING\x1b[0m" in warning) is has_colors
+    assert "\x1b" not in info

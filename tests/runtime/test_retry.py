@@ -83,9 +83,12 @@ def test_it_backs_off_between_a_tenth_of_the_ceiling_and_the_ceiling(
     delay_s = backoff.delay_s(
         failures, lambda low, high: low + luck * (high - low), asked_s=asked_s
     )
-    asked_s = None if asked_s is None else min(asked_s, 30.0)
-    least_s = ceiling_s / 10 if asked_s is None else asked_s
-    assert least_s <= delay_s <= (asked_s or 0) + ceiling_s + 1e-9
+    asked_s = min(asked_s or 0.0, 30.0)
+    assert max(asked_s, ceiling_s / 10) <= delay_s <= asked_s + ceiling_s + 1e-9
+
+
+def test_it_waits_a_tenth_of_the_ceiling_if_the_server_asks_for_no_wait() -> None:
+    assert Backoff(10.0, 30.0).delay_s(1, lambda low, _: low, asked_s=0.0) == 1.0
 
 
 REFUSED = KubeForbidden("403", status=403)

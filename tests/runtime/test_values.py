@@ -95,3 +95,19 @@ def test_it_accepts_more_hosts_to_call_than_to_listen_on(text: str, address: Add
     assert parse_address(text) == address
     with pytest.raises(ConfigError, match=r"such as 127\.0\.0\.1:8080, \[::1\]:80 or :8080"):
         parse_address(text, LISTEN_ADDRESS)
+
+
+@pytest.mark.parametrize(
+    ("address", "url"),
+    [
+        ("127.0.0.1:80", "http://127.0.0.1:80/metrics"),
+        ("[::1]:80", "http://[::1]:80/metrics"),
+        ("0.0.0.0:80", "http://localhost:80/metrics"),
+        ("[::]:80", "http://localhost:80/metrics"),
+        (":80", "http://localhost:80/metrics"),
+    ],
+)
+def test_an_address_has_the_form_that_a_browser_opens(address: str, url: str) -> None:
+    found = parse_address(address)
+    assert found.url("/metrics") == url
+    assert found.url("/metrics", is_tls=True) == url.replace("http", "https")

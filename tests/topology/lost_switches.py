@@ -11,7 +11,8 @@ from topology.inference.tree_inference import Inference, infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.fabric import Fabric as JoinedFabric
 from topology.model.facts import Finding, FindingKind, Medium
-from topology.planes.plane import Plane, select_compute_plane
+from topology.planes.plane import Plane
+from topology.planes.plane_split import select_compute_plane
 from topology.synthetic import (
     FabricKind,
     FaultSpec,
@@ -90,8 +91,9 @@ def infer(
     *lost: str,
     faults: FaultSpec | None = None,
     mix: SourceMix = SourceMix.ALL,
+    seed: int = 0,
 ) -> Inferred:
-    damaged = damage_fabric(wiring, faults or FaultSpec(lost=lost), random.Random(0))  # noqa: S311
+    damaged = damage_fabric(wiring, faults or FaultSpec(lost=lost), random.Random(seed))  # noqa: S311
     fabric = build_fabric(collect_sources(damaged, mix))
     plane = select_compute_plane(fabric)
     return Inferred(fabric, plane, infer_tree(fabric, plane=plane))

@@ -9,7 +9,7 @@ from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim
 from topology.model.fabric import Fabric
 from topology.model.facts import GpuDistance, Medium, Port, PortState
-from topology.planes.plane import PlaneSplit, split_planes
+from topology.planes.plane_split import PlaneSplit, split_planes
 from topology.planes.policy import PlanePolicy
 
 GBIT = 10**9

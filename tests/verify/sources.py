@@ -10,14 +10,12 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
+from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from topology.model.claims import Claim, Origin, SweptClaims
 from topology.model.facts import Device, DeviceKind, Medium
 from topology.model.ids import Id, IdKind
 from topology.model.tree import TopologyTree
 from topology.reports.packed_reports import PackedClaim, pack_device
-from topology.sources.ibnetdiscover.chunks import NumpyReader
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
     DamagedFabric,
     derive_truth,
@@ -25,6 +23,7 @@ from topology.synthetic import (
     report_claims,
     sweep_devices,
 )
+from topology.synthetic.sweep_output import render_ibnetdiscover
 
 
 class SourceMix(StrEnum):
@@ -93,6 +92,6 @@ def _collect_sweeps(damaged: DamagedFabric) -> Iterator[SweptClaims]:
     """Yield the sweep of each subnet, read from its text by the reader of large sweeps."""
     for plane in range(damaged.wiring.spec.num_planes):
         text = render_ibnetdiscover(sweep_devices(damaged, plane))
-        devices = parse_ibnetdiscover(text.encode(), fast=NumpyReader()).devices
+        devices = parse_ibnetdiscover(text.encode()).devices
         if len(devices):
             yield SweptClaims(devices)

@@ -34,7 +34,6 @@ from topology.synthetic import (
     SyntheticSpec,
     build_undamaged,
     build_wiring,
-    damage_fabric,
     derive_truth,
 )
 
@@ -275,16 +274,3 @@ def test_equal_seeds_give_equal_scores() -> None:
     for mix in MIXES[Medium.INFINIBAND]:
         scores = [run_scenario(WHOLE.wiring, faults, seeded(3), mix=mix) for _ in range(2)]
         assert scores[0] == scores[1]
-
-
-def test_it_does_not_place_a_lost_host() -> None:
-    damaged = damage_fabric(WHOLE.wiring, FaultSpec(lose_hosts=2), seeded(1))
-    found = infer_from(collect_claims(damaged)).tree
-    assert {gone.node for gone in found.unplaced} == damaged.lost_hosts
-    assert len(damaged.lost_hosts) == 2
-
-
-def test_it_swaps_as_many_cables_as_fit() -> None:
-    damaged = damage_fabric(WHOLE.wiring, FaultSpec(swap=1.0), seeded(1))
-    swaps = [fault for fault in damaged.faults if fault.kind is FaultKind.SWAPPED_CABLE]
-    assert 0 < len(swaps) <= len(WHOLE.cables) // 2

@@ -1,15 +1,15 @@
-"""Devices that a plan names otherwise than the fabric: recognized by their cables.
+"""Devices that have one name in the plan and another in the fabric, recognized by their cables.
 
-A planned device whose cables are those of a device with another name is that device. It is a
-mistake in a name, not in the wiring, so no plug has to be moved. A device counts as recognized if
-at least two thirds of its planned cables that can be compared are on one seen device, from the same
-ports to the same ports. One such cable is not enough: another device may be in its place. A device
-that has a namesake in the fabric needs three: two exchanged cables of two hosts are more likely
-than two exchanged names.
+If a device with another name has the cables of a planned device, the two are one device. The
+mistake is in a name, not in the wiring, so no plug has to be moved. A device counts as recognized
+if at least two thirds of its planned cables that can be compared are on one seen device, from the
+same ports to the same ports. One such cable is not enough: another device may be in its place. A
+device that has a namesake in the fabric needs three: two exchanged cables of two hosts are more
+likely than two exchanged names.
 
-A cable of a device that has none of its own planned cables is no evidence against another device:
-its name may be the mistake. If such a device is not recognized either, its name is in doubt, and no
-plug is moved on account of it.
+Some seen devices have none of the cables that the plan gives their name. Their name may be the
+mistake, so their cables are no evidence against another device. If such a device is not recognized
+either, its name is in doubt, and no plug is moved because of it.
 """
 
 from __future__ import annotations
@@ -137,8 +137,8 @@ class _NameSearch:
     def recognize_more(self) -> bool:
         """Recognize devices by their cables to known devices; return whether any is new.
 
-        Where two devices that are cabled to each other could be the ones, the one with more cables
-        is, and the other is compared again.
+        If two devices that are cabled to each other both qualify, the device with more matching
+        cables is recognized, and the other device is compared again.
         """
         self._holders = {device: key for key, device in self.known.items()}
         self._suspects = {key for key in self.known if self._count_others(key)}
@@ -161,8 +161,8 @@ class _NameSearch:
     def find_doubted(self) -> list[str]:
         """Return the keys of the planned devices whose name is in doubt, sorted.
 
-        Two exchanged cables are rather exchanged plugs, unless the namesake has no planned port,
-        or most of the planned cables cannot be compared.
+        Two exchanged cables are more likely exchanged plugs than exchanged names, unless the
+        namesake has no planned port, or most of the planned cables cannot be compared.
         """
         return sorted(key for key in self.known if key not in self.found and self._is_doubted(key))
 
@@ -176,10 +176,10 @@ class _NameSearch:
         return 3 * self._match(key).num_compared < len(ends)
 
     def _count_others(self, key: str) -> int:
-        """Return how many planned cables of a known device end elsewhere, 0 if any ends at it.
+        """Return how many planned cables of a known device are elsewhere; 0 if one is in place.
 
-        A cable that is in another port of the right device is a wrong port, not a wrong name. A
-        cable whose port here is empty is no evidence of another name.
+        A cable is in place if it connects the planned devices, at any port. If the planned port of
+        the known device is empty, the cable is no evidence of another name.
         """
         device, num_others = self.known[key], 0
         for end in self.ends[key]:
@@ -202,7 +202,7 @@ class _NameSearch:
         return holder not in self.found and not self._match(holder).by_device[device]
 
     def _find_all_best(self) -> dict[str, _BestMatch]:
-        """Return the best matches; those of devices with few known peers only if no other is."""
+        """Return the best matches; matches with few known peers only if there are no others."""
         best = {
             key: match
             for key in self.ends

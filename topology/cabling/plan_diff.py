@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Final, NamedTuple
+
+import numpy as np
 
 from topology.cabling.other_names import find_other_names
 from topology.cabling.plan_names import PlanPorts, UnknownReason
@@ -23,8 +26,9 @@ from topology.model.cabling_plan import (
     show_end,
 )
 from topology.model.errors import ParseError, show
-from topology.model.fabric import Fabric, Link
-from topology.model.facts import PortName
+from topology.model.fabric import Fabric, Link, columns_of
+from topology.model.fabric_columns import KIND_CODES
+from topology.model.facts import DeviceKind, PortName
 from topology.model.port_names import Words
 
 _MAX_NAMES_SHOWN: Final = 4
@@ -81,11 +85,11 @@ class Difference(NamedTuple):
     planned: tuple[PlannedCable, ...]
     """All cables of the ring for a swap; none for an extra cable."""
     observed: tuple[ObservedCable, ...]
-    """The cables observed in these ports, in the same order where both are known."""
+    """The cables observed in these ports, in the same order if both are known."""
     message: str
     """What was observed, and what a person should do."""
     group: int | None
-    """Number of the group of moves that repairs it, None where no move can."""
+    """Number of the group of moves that repairs it; None if no move can."""
     names: tuple[str, str] | None = None
     """The name of the device in the plan, and in the fabric, if only the names differ."""
 
@@ -135,7 +139,7 @@ class CablingDiff:
 
 
 def compare_cabling(plan: CablingPlan, fabric: Fabric) -> CablingDiff:
-    """Return how a fabric differs from a plan.
+    """Return the differences between a fabric and a cabling plan.
 
     Deterministic in the plan and the fabric. Cost: O(n log n) in cables.
     """
@@ -145,7 +149,13 @@ def compare_cabling(plan: CablingPlan, fabric: Fabric) -> CablingDiff:
     observed = _select_observed(fabric.links, set(resolved.cables))
     _mark_unobservable(resolved, observed, fabric=fabric, ports=ports)
     planned_peer_by_port = _index_both_ends(resolved.cables)
-    repairs = plan_repairs(planned_peer_by_port, observed.peer_by_port, device=ports.devices)
+    heights = _Heights(fabric)
+    repairs = plan_repairs(
+        planned_peer_by_port,
+        observed.peer_by_port,
+        device=ports.devices,
+        find_height=lambda device: heights.by_device[device],
+    )
     builder = _DiffBuilder(ports, resolved.cables, observed.peer_by_port)
     rows = [
         *(row for group, repair in enumerate(repairs) for row in builder.build_rows(repair, group)),
@@ -163,6 +173,32 @@ def compare_cabling(plan: CablingPlan, fabric: Fabric) -> CablingDiff:
         num_as_planned=sum(observed.peer_by_port.get(a) == b for a, b in resolved.cables),
         errors=tuple(resolved.errors),
     )
+
+
+class _Heights:
+    """How far each device is above the hosts, counted once a plug could move at either end."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric = fabric
+
+    @cached_property
+    def by_device(self) -> Sequence[int]:
+        """How many cables are between a device and the nearest host; 0 also without a way.
+
+        Cost: O(links x tiers).
+        """
+        columns = columns_of(self._fabric)
+        a, b = columns.port_devices[columns.links.a], columns.port_devices[columns.links.b]
+        near, far = np.concatenate([a, b]), np.concatenate([b, a])
+        is_reached = columns.kinds == KIND_CODES[DeviceKind.HOST]
+        heights, height = np.zeros(len(is_reached), np.intp), 0
+        while True:
+            reached = np.unique(far[is_reached[near] & ~is_reached[far]])
+            if not len(reached):
+                return heights.tolist()
+            height += 1
+            heights[reached] = height
+            is_reached[reached] = True
 
 
 def _use_other_names(plan: CablingPlan, fabric: Fabric, ports: PlanPorts) -> list[Difference]:
@@ -255,6 +291,26 @@ class _ObservedCables:
     """Cables that share a port with a cable of better evidence."""
 
 
+def list_cables(fabric: Fabric) -> list[PlannedCable]:
+    """Return the cables of a fabric as a plan from which it does not differ.
+
+    A port has one cable, as in `compare_cabling`. A cable with a port of unknown name is left out.
+    A host is the first end. Sorted by the first ends, hosts first, in natural order.
+    """
+
+    def order(port: int) -> tuple[bool, int]:
+        return fabric.devices[fabric.ports[port].device].kind is DeviceKind.SWITCH, port
+
+    peers = _select_observed(fabric.links, set()).peer_by_port
+    pairs = sorted(
+        (sorted(pair, key=order) for pair in peers.items() if pair[0] < pair[1]),
+        key=lambda pair: order(pair[0]),
+    )
+    ends = [(fabric.port_name(near), fabric.port_name(far)) for near, far in pairs]
+    named = [(near, far) for near, far in ends if near.port and far.port]
+    return [PlannedCable(*near, *far, line) for line, (near, far) in enumerate(named, 2)]
+
+
 def _select_observed(links: Iterable[Link], planned: set[Pair]) -> _ObservedCables:
     """Choose one cable per port: confirmed cables first, then planned ones."""
 
@@ -276,8 +332,9 @@ def _mark_unobservable(
 ) -> None:
     """Mark the planned cables that cannot be compared as unknown.
 
-    These are cables of which neither end reports and neither port holds another cable, and cables
-    of which a planned port may be there under another name and hold a cable that is not planned.
+    This applies to a cable if neither of its ends reports, and neither of its ports holds another
+    cable. It also applies if the fabric may have a planned port under another name, with a cable
+    that is not planned.
     """
     others = [pair for pair in resolved.cables if observed.peer_by_port.get(pair[0]) != pair[1]]
     kinds = ports.find_kinds(resolved.cable_by_port) if others else {}
@@ -408,19 +465,20 @@ class _DiffBuilder:
         )
 
     def build_unknown_rows(self, unknown: list[_UnknownCable]) -> Iterator[Difference]:
-        """Yield the differences of unknown cables, and empty the list, to keep no text twice."""
+        """Yield the differences of unknown cables; empty the list, so no text is stored twice."""
         while unknown:
             yield self._unknown_row(unknown.pop())
 
     def _unknown_row(self, unknown: _UnknownCable) -> Difference:
         """Return the difference of an unknown cable, with the observed cables in its ports."""
         cable = unknown.cable
-        pairs = [
-            (port, self._peer_by_port[port])
-            for device, end in ((self._ports.find_device(end.device), end) for end in cable.ends)
-            if not isinstance(device, UnknownReason)
-            and (port := self._ports.find_port(device, end)) in self._peer_by_port
-        ]
+        pairs = []
+        for end in cable.ends:
+            device = self._ports.find_device(end.device)
+            if not isinstance(device, UnknownReason):
+                port = self._ports.find_port(device, end)
+                if port in self._peer_by_port:
+                    pairs.append((port, self._peer_by_port[port]))
         observed = tuple(self._observed_cable(pair) for pair in pairs)
         shown = "; ".join(show_cable(*ends) for ends in observed)
         message = (

@@ -130,7 +130,7 @@ class PlanPorts:
         return short if len(self._domains.get(short, ())) < 2 else full_name(name)  # noqa: PLR2004 - one or none
 
     def use_name(self, name: str, device: int | UnknownReason) -> None:
-        """Let a name in the plan mean this device, or none although one has the name."""
+        """Let a name in the plan mean this device; None: no device, although one has the name."""
         self._other_names[self.name_key(name)] = device
 
     def find_device(self, name: str) -> int | UnknownReason:
@@ -185,9 +185,9 @@ class PlanPorts:
         return matches[0] if is_single else None
 
     def find_ports_of_same_number(self, port: int) -> list[int]:
-        """Return the ports of the fabric that may be a port that it lacks: of the same number.
+        """Return the fabric's ports of the same number: one of them may be this missing port.
 
-        A device that has both ports by the plan has neither in place of the other.
+        If the plan gives the device both ports, neither port is in place of the other.
         """
         device, end = self.devices[port], self.names[port]
         spelled = spell_port_name(end.port)
@@ -197,14 +197,15 @@ class PlanPorts:
     def may_be_renamed(self, seen: int, planned: int, kinds: Mapping[int, set[Words]]) -> bool:
         """Return whether a seen port may be the planned port of its device in another scheme.
 
-        So may a port whose name is a bare number: its switch does not name its ports. Else the
-        fabric gives the device no port with letters like those of the planned name, and the plan
-        gives it none with letters like those of the seen one: `etp1` may be `Ethernet0`.
+        A seen port whose name is a bare number may be any planned port, because its switch does not
+        name its ports. Otherwise the letters must be unknown to the other side: the device has no
+        seen port with letters like the planned name, and no planned port with letters like the seen
+        name. So `etp1` may be `Ethernet0`.
 
         Args:
             seen: the port that has the cable.
             planned: the port that should have it.
-            kinds: by device: the letters in the names of its ports in the plan.
+            kinds: the letters in the plan's names of a device's ports, by device.
         """
         device = self.devices[seen]
         if (
@@ -218,11 +219,13 @@ class PlanPorts:
         return not own.words or not _is_alike(wanted.words, self._kinds[device])
 
     def find_kinds(self, ports: Iterable[int]) -> dict[int, set[Words]]:
-        """Return by device the letters in the names of some of its ports."""
+        """Return the letters in port names, by device."""
         kinds: dict[int, set[Words]] = defaultdict(set)
         for port in ports:
+            words_of_device = kinds[self.devices[port]]
             spelled = spell_port_name(self.names[port].port)
-            kinds[self.devices[port]].update({spelled.words} if spelled else ())
+            if spelled:
+                words_of_device.add(spelled.words)
         return kinds
 
     def _is_planned(self, device: str, port: int) -> bool:
@@ -247,7 +250,7 @@ class PlanPorts:
 
 
 def _is_alike(words: Words, kinds: Collection[Words]) -> bool:
-    """Whether the letters of a name are those of another one, or an abbreviation."""
+    """Whether the letters of a name equal or abbreviate those of another name."""
     own = SpelledName(words, "")
     return words in kinds or any(compare_names(own, SpelledName(kind, "")) for kind in kinds)
 

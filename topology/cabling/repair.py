@@ -8,8 +8,10 @@ be touched once, and one touch repairs a cable only if one of its plugs is alrea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
+
+from topology.model.plug_moves import rank_moves
 
 Pair = tuple[int, int]
 """A cable, as its two port numbers."""
@@ -51,17 +53,22 @@ class Repair(NamedTuple):
 
 
 def plan_repairs(
-    want: Mapping[int, int], have: Mapping[int, int], *, device: Mapping[int, int]
+    want: Mapping[int, int],
+    have: Mapping[int, int],
+    *,
+    device: Mapping[int, int],
+    find_height: Callable[[int], int] = lambda _: 0,
 ) -> list[Repair]:
     """Return the repairs that complete every planned cable, ordered by their lowest port.
 
-    Where either end of a cable could move, plugs stay on their device as far as possible. Cables
-    between two unplanned ports stay. Cost: O(n log n) in planned cables.
+    Where either end of a cable could move, `rank_moves` decides. Cables between two unplanned
+    ports stay. Cost: O(n log n) in planned cables.
 
     Args:
         want: planned cables, port to port in both directions.
         have: observed cables in the same form, right and wrong ones.
         device: the device of each port.
+        find_height: returns how many cables are between a device and the nearest host.
     """
     wrong = {a: b for a, b in have.items() if want.get(a) != b}
     unmet = {a: b for a, b in want.items() if have.get(a) != b}
@@ -74,7 +81,7 @@ def plan_repairs(
         visited.update(ports)
         orders = _ring_orders(ports) if is_ring else _path_orders(ports, unmet)
         plans = [list(_plan_steps(order, is_ring=is_ring, unmet=unmet)) for order in orders]
-        best = max(plans, key=lambda steps: _count_local_moves(steps, device))
+        best = max(plans, key=lambda steps: rank_moves(_list_moves(steps, device), find_height))
         repairs.append(Repair(is_ring, tuple(best)))
     return repairs
 
@@ -142,10 +149,8 @@ def _plan_steps(ports: Sequence[int], *, is_ring: bool, unmet: Mapping[int, int]
         yield MoveStep((fixed_pair[0], remaining_ports[-1]), fixed_pair, remaining_ports[-1])
 
 
-def _count_local_moves(steps: Iterable[Step], device: Mapping[int, int]) -> int:
-    """Count moves inside one device: these do not need a longer cable."""
-    return sum(
-        device.get(step.target) == device.get(step.cable[1])
-        for step in steps
-        if isinstance(step, MoveStep)
-    )
+def _list_moves(steps: Iterable[Step], device: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+    """Yield the device of each plug that moves, and the device that it goes to."""
+    for step in steps:
+        if isinstance(step, MoveStep):
+            yield device[step.cable[1]], device[step.target]

@@ -1,4 +1,4 @@
-"""Findings by their cause: what is wrong with one host is one thing, and so is what follows.
+"""Findings grouped by cause: all faults of one host are one cause, with their consequences.
 
 A list of findings has each observation. A person mends causes: one host whose agent is silent, or
 one host with three dead ports, is one thing to look at.
@@ -6,13 +6,19 @@ one host with three dead ports, is one thing to look at.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Final, NamedTuple
 
 from topology.model.errors import list_some, show
-from topology.model.facts import Finding, FindingKind, PortName, Severity
+from topology.model.facts import (
+    SEVERITY_RANK,
+    Finding,
+    FindingKind,
+    PortName,
+    sort_findings,
+)
 
-SEVERITY_RANK: Final = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 _MAX_EVIDENCE: Final = 4
 _OF_SEVERAL_DEVICES: Final = frozenset(
     {FindingKind.LOST_SWITCH, FindingKind.SWAPPED_CABLE, FindingKind.WRONG_RAIL}
@@ -40,30 +46,120 @@ that are not listed come between the last two rows: a report that is old never h
 _LAST: Final = _CAUSES_FIRST[FindingKind.ONE_SIDED_LINK] - 0.5
 
 
-def group_by_cause(
-    findings: Sequence[Finding], hosts: Collection[str]
-) -> list[tuple[Finding, ...]]:
-    """Return the findings by cause, the cause first, at the place of the first one.
+class Cable(NamedTuple):
+    """A cable of a finding; an empty port or a far end that is None is unknown."""
+
+    near: PortName
+    far: PortName | None
+
+
+class Cause(NamedTuple):
+    """One thing to mend: a finding, and what else is known because of it."""
+
+    finding: Finding
+    others: tuple[Finding, ...] = ()
+    """The other findings about the same host."""
+    consequences: tuple[Finding, ...] = ()
+    """The findings that follow from the cause, such as the missing link of a port that is down."""
+
+    @property
+    def cables(self) -> list[Cable]:
+        """The cables of the finding: present cables as they are, absent cables as they should be.
+
+        The far end of a port may come from a consequence.
+        """
+        if self.finding.kind is FindingKind.LOST_SWITCH:
+            return []
+        far_ends = {
+            cable.near: cable.far for row in self.consequences for cable in _pair_ends(row.ports)
+        }
+        return [
+            cable if cable.far else Cable(cable.near, far_ends.get(cable.near))
+            for cable in _pair_ends(self.finding.ports)
+            if cable.far or cable.near.port
+        ]
+
+    def describe_others(self) -> str:
+        """Return the end of a message that names the other findings of the cause; or nothing."""
+        if not self.others:
+            return ""
+        shown = [f"{row.kind.value}{_show_place(row, self.finding)}" for row in self.others]
+        return f" Also: {list_some(dict.fromkeys(shown), _MAX_EVIDENCE)}."
+
+
+def _pair_ends(ports: Iterable[PortName]) -> list[Cable]:
+    """Return the cables of ports: the two ends of a cable follow one another.
+
+    If the next port is of the same device, the far end is unknown.
+    """
+    cables: list[Cable] = []
+    near: PortName | None = None
+    for end in ports:
+        if near is None or near.device == end.device:
+            cables += [] if near is None else [Cable(near, None)]
+            near = end
+        else:
+            cables.append(Cable(near, end))
+            near = None
+    return cables if near is None else [*cables, Cable(near, None)]
+
+
+def list_causes(findings: Iterable[Finding], hosts: Collection[str]) -> list[Cause]:
+    """Return the findings by cause, the costliest first.
 
     Args:
-        findings: sorted by severity.
+        findings: the findings, in any order.
         hosts: all findings about one of these devices have one cause.
     """
+    ordered = sort_findings(findings)
+    explained = find_explanations(ordered)
+    consequences: dict[int, list[Finding]] = {}
+    for number, cause in explained.items():
+        consequences.setdefault(id(ordered[cause]), []).append(ordered[number])
+    kept = [row for number, row in enumerate(ordered) if number not in explained]
+    return [
+        Cause(
+            group[0],
+            group[1:],
+            tuple(chain.from_iterable(consequences.get(id(row), ()) for row in group)),
+        )
+        for group in _group_by_host(kept, hosts)
+    ]
+
+
+def list_absent_cables(
+    findings: Iterable[Finding],
+    hosts: Collection[str],
+    linked: Collection[PortName] = frozenset(),
+) -> Iterator[tuple[Finding, Cable]]:
+    """Yield each cable that findings name and that does not exist; a far end may be unknown.
+
+    Args:
+        findings: as for `list_causes`, whose order the cables have.
+        hosts: as for `list_causes`.
+        linked: the ports that have a cable, a set.
+    """
+    used = set(linked)
+    for cause in list_causes(findings, hosts):
+        for finding in (cause.finding, *cause.others):
+            if finding.impact.cables:
+                for cable in Cause(finding, (), cause.consequences).cables:
+                    ends = {end for end in cable if end and end.port}
+                    if not ends & used:
+                        used |= ends
+                        yield finding, cable
+
+
+def _group_by_host(
+    findings: Sequence[Finding], hosts: Collection[str]
+) -> list[tuple[Finding, ...]]:
+    """Return the findings of each cause, the cause first; groups are in the order given."""
     unheard = {row.device for row in findings if row.kind in _UNHEARD}
     groups: dict[object, list[Finding]] = {}
     for number, finding in enumerate(findings):
         host = _find_host(finding, hosts, unheard)
         groups.setdefault(number if host is None else host, []).append(finding)
     return [tuple(sorted(group, key=_rank)) for group in groups.values()]
-
-
-def describe_evidence(group: Sequence[Finding]) -> str:
-    """Return what else was found of one cause; empty if nothing was."""
-    if len(group) == 1:
-        return ""
-    cause = group[0]
-    evidence = [f"{row.kind.value}{_show_place(row, cause)}" for row in group[1:]]
-    return f" Also: {list_some(dict.fromkeys(evidence), _MAX_EVIDENCE)}."
 
 
 def drop_consequences(findings: Iterable[Finding]) -> list[Finding]:
@@ -74,11 +170,10 @@ def drop_consequences(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def find_explanations(findings: Sequence[Finding]) -> dict[int, int]:
-    """Return the findings that follow from another one, and the number of that one.
+    """Return each finding that follows from another finding, with that finding; both by index.
 
-    A lost switch explains the ports that are down and the links that are missing there, and also
-    that a neighbor has too few links at ports that are unknown; a port that is down explains its
-    missing link.
+    A lost switch explains the down ports and the missing links at its neighbors. It also explains a
+    neighbor that lacks links at unknown ports. A port that is down explains its missing link.
     """
     lost: dict[PortName, int] = {}
     neighbors: dict[str, int] = {}
@@ -106,15 +201,20 @@ def find_explanations(findings: Sequence[Finding]) -> dict[int, int]:
 
 
 def _find_cause(finding: Finding, causes: Mapping[PortName, int]) -> int | None:
-    """Return what explains a missing link: of one cable either end, else each own port."""
+    """Return the cause of missing links, which explains all ports of the device.
+
+    If a single cable is missing, the cause may also be known from the port at its far end.
+    """
     own = [end for end in finding.ports if end.device == finding.device]
-    ends = finding.ports if len(own) == 1 else own
-    found = [causes[end] for end in ends if end in causes]
-    return found[0] if found and (len(own) == 1 or len(found) == len(ends)) else None
+    is_single = len(own) == 1
+    ends = finding.ports if is_single else own
+    known = [causes[end] for end in ends if end in causes]
+    explains_all = is_single or len(known) == len(ends)
+    return known[0] if known and explains_all else None
 
 
 def _find_host(finding: Finding, hosts: Collection[str], unheard: Collection[str]) -> str | None:
-    """Return the host whose fault a finding shows; None if it is a cause of its own."""
+    """Return the host whose fault a finding shows; None if the finding is its own cause."""
     if finding.kind in _OF_SEVERAL_DEVICES:
         return None
     if finding.device in hosts:

@@ -31,12 +31,12 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
             "Check that both ends send and receive LLDP. Check the transceivers.",
         ),
         FindingKind.SWAPPED_CABLE: KindDescription(
-            "warning",
+            "error, warning, info",
             "Two cables are in each other's ports, compared with their peers.",
             "Exchange the two plugs that the finding names.",
         ),
         FindingKind.WRONG_RAIL: KindDescription(
-            "warning",
+            "error, warning, info",
             "A NIC is on the leaf of another rail, or a host has two cables to one leaf.",
             "Exchange or move the plugs that the finding names.",
         ),
@@ -49,21 +49,21 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
             "[silence the finding](cabling.md#silence-what-you-know).",
         ),
         FindingKind.MISSING_LINK: KindDescription(
-            "warning",
+            "error, warning, info",
             "A device has fewer cables than its peers, and a report of either end would show "
             "them. If many peers have as few cables, this is the design, and not a finding.",
             "Check the cable, the transceiver and the port. A `down-port` of the same device "
             "shows which port it is.",
         ),
         FindingKind.SLOW_LINK: KindDescription(
-            "warning",
+            "error, warning, info",
             "A link runs at a lower rate than most links of its kind. A link with too few peers is "
             "slow at an eighth of the plane's usual rate or less. A lane is lost, or the "
             "transceiver is wrong.",
             "Check the cable, the transceivers and the lanes.",
         ),
         FindingKind.DOWN_PORT: KindDescription(
-            "warning",
+            "error, warning, info",
             "A port of the plane is down, and most ports of the same name on other hosts are up. "
             "Or the agent reports the port down, but a sweep or the switch still lists its cable."
             " The cable then counts until they no longer list it.",
@@ -71,7 +71,7 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
             "the cable, check the agent.",
         ),
         FindingKind.FLAPPING_LINK: KindDescription(
-            "warning",
+            "error, warning, info",
             "A port lost its link three times or more within an hour, by the kernel's counters.",
             "Reseat or replace the cable and the transceivers.",
         ),
@@ -119,8 +119,9 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
         ),
         FindingKind.SILENT_NODE: KindDescription(
             "warning",
-            "A listed node has sent no report.",
-            "Check that the agent runs on the node.",
+            "A listed node has sent no report. If it has no link on any port either, the finding "
+            "says so.",
+            "Check that the agent runs on the node, or that a node without a link is powered.",
         ),
         FindingKind.STALE_REPORT: KindDescription(
             "warning",
@@ -247,6 +248,13 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
             "Pass the rules that the finding shows for the right ports, which settles the choice: "
             "[planes.md](planes.md).",
         ),
+        FindingKind.RANK_ORDER: KindDescription(
+            "info",
+            "The ring over the ranks of a gang leaves a domain more often than necessary. Only "
+            "`toponaut serve` reports it: on its page, in its log and in the metrics, about gangs "
+            "that run for ten minutes. The evidence is the nodes in a better order.",
+            "Give the launcher the order that `toponaut ranks` prints: [ranks.md](ranks.md).",
+        ),
         FindingKind.DOMAIN_TOO_LARGE: KindDescription(
             "error",
             "A domain has more members than a HyperNode can list: an API server stores at most "
@@ -261,4 +269,4 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
         ),
     }
 )
-"""In the order of docs/findings.md."""
+"""The description of each kind, in the order of docs/findings.md."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from topology.model.fabric import Fabric, Link, columns_of
 from topology.model.fabric_columns import UNKNOWN_RATE, Index, LinkColumns
-from topology.model.facts import Finding, FindingKind, Medium, Severity
+from topology.model.facts import Finding, FindingKind, Impact, Medium, Severity
 from topology.model.lazy_rows import rows_at
 from topology.planes.cables import EdgeColumns
 from topology.planes.plane import Plane
@@ -28,7 +28,7 @@ def find_slow_links(fabric: Fabric, plane: Plane, grouping: TierGroups) -> Itera
     """Yield a finding per link below the usual rate of its peers. Cost: O(links).
 
     Peers are the host links of one leaf group, and the cables between two ranks. The rate of most
-    peers is the intended one. Slower is a lost lane, a wrong transceiver, a port that came up slow.
+    peers is the intended one. A slower link lost a lane, has a wrong transceiver, or came up slow.
     """
     links = columns_of(fabric).links
     known_rates = links.rates[links.rates != UNKNOWN_RATE]
@@ -49,7 +49,7 @@ def find_slow_links(fabric: Fabric, plane: Plane, grouping: TierGroups) -> Itera
 
 
 def _usual_bps(rates: NDArray[np.int64]) -> int:
-    """Return the most frequent rate, the highest one of equals; 0 where too few links agree."""
+    """Return the most frequent rate, the highest one in a tie; 0 if too few links agree."""
     distinct_rates, counts = np.unique(rates, return_counts=True)
     agreeing, usual = max(
         zip(counts.tolist(), distinct_rates.tolist(), strict=True), default=(0, 0)
@@ -80,7 +80,7 @@ def _group_peers(links: LinkColumns, plane: Plane, grouping: TierGroups) -> Iter
 
 
 def _link_indices(links: LinkColumns, edges: EdgeColumns) -> Index:
-    """Return the link index of each edge, -1 where the link has no known rate."""
+    """Return the link index of each edge; -1 if the link has no known rate."""
     keys = (links.a << _HALF) | links.b
     low, high = np.minimum(edges.a_port, edges.b_port), np.maximum(edges.a_port, edges.b_port)
     port_pair_keys = (low << _HALF) | high
@@ -104,6 +104,7 @@ def _slow_finding(fabric: Fabric, link: Link, usual: int) -> Finding:
             f"run at {usual / _GIGA:g}. Check the cable, the transceivers and the lanes."
         ),
         ports=ends,
+        impact=Impact(cables=round(1 - (link.rate_bps or 0) / usual, 4)),
     )
 
 
@@ -115,10 +116,10 @@ def find_one_sided_links(fabric: Fabric) -> Iterator[Finding]:
 
 
 def _duplicate_finding(fabric: Fabric, link: Link) -> Finding | None:
-    """Return the finding of two devices with one GUID; None if that is not what a link shows.
+    """Return the finding of two devices with one GUID; None if the link does not show such a pair.
 
-    A sweep has one cable for each port of a GUID. If two ports hear one port, two devices have its
-    GUID: a sweep has no old entries, as LLDP has.
+    In a sweep, each port of a GUID has one cable. So if two ports hear the same port, two devices
+    have its GUID. Unlike LLDP, a sweep has no stale entries.
     """
     if not link.is_disputed or fabric.ports[link.a].medium is not Medium.INFINIBAND:
         return None

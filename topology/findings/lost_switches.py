@@ -1,7 +1,7 @@
-"""Switches that are gone, although all of their neighbors lack them alike.
+"""Lost switches: found although all of their neighbors lack the same cables.
 
 A dead spine takes one port of each leaf of its pod. Compared with each other, these leaves look as
-designed; so each cohort is compared with the other cohorts of its rank, and with its own port
+designed. So each cohort is compared with the other cohorts of its rank, and with its own port
 numbers. A slot is the ports of a cohort that lead to one switch. If one cohort alone has no cable
 in a slot, the switch of this slot is gone. If many cohorts lack a slot, or one lacks many, this is
 how the fabric is built.
@@ -19,9 +19,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from topology.findings.group_columns import GroupColumns, build_group_columns
 from topology.findings.missing_links import is_hidden_port
-from topology.findings.port_cohorts import Cohort, UplinkUse, find_cohorts
+from topology.findings.port_cohorts import (
+    Cohort,
+    GroupColumns,
+    UplinkUse,
+    build_group_columns,
+    find_cohorts,
+)
 from topology.findings.usual_counts import MIN_USUAL_PER_ODD, find_most_frequent
 from topology.findings.usual_ports import CableIndex, LinkedPorts
 from topology.model.fabric import Fabric, columns_of
@@ -42,6 +47,8 @@ _MAX_DESIGNS: Final = 64
 _MAX_SHOWN: Final = 200
 """Characters of the names of devices in a message."""
 _LAST_NUMBER: Final = re.compile(r"(.*?)([0-9]{1,9})\Z", re.ASCII | re.DOTALL)
+
+_DIGITS: Final = re.compile(r"([0-9]{1,9})", re.ASCII)
 
 
 class _Slot(NamedTuple):
@@ -129,7 +136,7 @@ class _LostSwitchSearch:
     def _find_ends_above(self, group: int, num_lost: int) -> list[Sequence[PortName]]:
         """Return the ports of higher switches that lost switches of a group were cabled to.
 
-        One entry per lost switch; empty where it is unknown.
+        One entry per lost switch; empty if it is unknown.
         """
         parent = self._groups.parents[group]
         rank = int(self._groups.ranks[group])
@@ -158,7 +165,7 @@ class _LostSwitchSearch:
         return [self._list_free(cohort.uppers, ports) for cohort in lacking]
 
     def _find_gaps_below(self, cohort: Cohort, num_lost: int) -> list[Sequence[PortName]]:
-        """Return the free ports between those of the switches above to a cohort."""
+        """Return the free ports of the switches above, between their ports to a cohort."""
         uses: dict[str, UplinkUse] = {}
         for upper in cohort.uppers:
             for far, port, _ in self._cables.list_cables(upper):
@@ -179,10 +186,10 @@ class _LostSwitchSearch:
         ]
 
     def _find_lone_leaf(self) -> Iterator[Finding]:
-        """Yield the leaf of hosts that report no link at all, where a host has one cable.
+        """Yield the lost leaf of hosts that report no link, if each host has one cable.
 
-        Such hosts are in no cohort. They were not on the leaves that exist if these have no free
-        ports for them.
+        Such hosts are in no cohort. If the present leaves have too few free ports for them, the
+        hosts were on another leaf.
         """
         cohorts = self._cohorts[0]
         if not cohorts or max(len(cohort.uses) for cohort in cohorts) > 1:
@@ -234,12 +241,22 @@ class _LostSwitchSearch:
 
 
 def fold_texts(names: Sequence[str]) -> str:
-    """Return names as ranges, cut where they are long."""
-    return _shorten(fold_names(sorted(names, key=natural_key)))
+    """Return names as ranges, cut after a comma if they are long: `spine-p[01-32]-19`."""
+    ordered = sorted(names, key=natural_key)
+    text = _fold_inner(ordered) or fold_names(ordered)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN].rpartition(',')[0]},…"
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+def _fold_inner(names: Sequence[str]) -> str:
+    """Return names as one range if they differ in one inner number only; else nothing."""
+    rows = [_DIGITS.split(name) for name in names]
+    if len(rows) < MIN_MEMBERS or len({len(row) for row in rows}) > 1:
+        return ""
+    odd = [at for at, parts in enumerate(zip(*rows, strict=True)) if len({*parts}) > 1]
+    if len(odd) != 1 or odd[0] % 2 == 0:
+        return ""
+    stop = odd[0] + 1
+    return fold_names("".join(row[:stop]) for row in rows) + "".join(rows[0][stop:])
 
 
 def _find_by_peers(cohorts: Sequence[Cohort]) -> Iterator[_Slot]:
@@ -280,7 +297,7 @@ def _find_by_peers(cohorts: Sequence[Cohort]) -> Iterator[_Slot]:
 
 
 def _is_rare(num: int, *, of: int) -> bool:
-    """Return whether so few are no design: one alone, or few among many."""
+    """Return whether a number is too small to be a design: one alone, or few among many."""
     return of > 0 and (num == 1 or num * MIN_USUAL_PER_ODD <= of)
 
 
@@ -303,7 +320,7 @@ def _list_slots(uses: Mapping[str, UplinkUse]) -> list[tuple[str, ...]]:
 def _find_by_run(cohorts: Sequence[Cohort]) -> Iterator[_Slot]:
     """Yield the slots between the used ports of switches, unless most of several cohorts lack them.
 
-    So are spines that were never installed in any pod.
+    Spines that were never installed leave the same slots unused in every pod.
     """
     slots = [
         _Slot(cohort, ports)
@@ -342,7 +359,7 @@ def _find_gaps(uses: Mapping[str, UplinkUse]) -> Iterator[tuple[str, ...]]:
 
 
 def _is_by_chance(slot: _Slot, cohorts: Sequence[Cohort]) -> bool:
-    """Return whether single lost cables explain that a slot has none."""
+    """Return whether cables that were lost one by one explain an empty slot."""
     num_absent = sum(cohort.num_absent for cohort in cohorts)
     num_expected = sum(len(cohort.usual) * len(cohort.members) for cohort in cohorts)
     num_slots = sum(len(cohort.usual) for cohort in cohorts) / len(slot.ports)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
-from topology.findings.group_columns import NO_GROUP, build_group_columns
-from topology.findings.port_cohorts import Cohort, find_cohorts
+from topology.findings.absent_cables import AbsentCables, infer_absent_cables
+from topology.findings.port_cohorts import NO_GROUP, Cohort, build_group_columns, find_cohorts
 from topology.findings.tree_findings import format_links
 from topology.findings.usual_counts import (
     MIN_USUAL_PER_ODD,
@@ -26,7 +27,8 @@ from topology.findings.usual_counts import (
 )
 from topology.findings.usual_ports import CableIndex, LinkedPorts, UsualPorts
 from topology.model.fabric import Fabric, FabricPort, columns_of
-from topology.model.facts import Finding, FindingKind, Medium, PortName, Severity
+from topology.model.fabric_columns import Index, name_codes
+from topology.model.facts import Finding, FindingKind, Impact, Medium, PortName, Severity
 from topology.model.ids import natural_key
 from topology.model.pair_counts import PairCounts
 from topology.planes.plane import Plane
@@ -57,18 +59,18 @@ def find_missing_links(
         host_counts: the numbers of links that hosts have by design.
     """
     cables = _PlaneCables(
-        fabric,
-        plane,
-        CableIndex(fabric, plane.host_edges.columns),
-        CableIndex(fabric, plane.switch_edges.columns),
-        LinkedPorts(fabric),
-        find_cohorts(fabric, plane, build_group_columns(fabric, grouping)),
-        grouping,
-        grouping.by_switch(),
-        {},
+        fabric=fabric,
+        plane=plane,
+        of_hosts=CableIndex(fabric, plane.host_edges.columns),
+        of_switches=CableIndex(fabric, plane.switch_edges.columns),
+        linked=LinkedPorts(fabric),
+        cohorts=find_cohorts(fabric, plane, build_group_columns(fabric, grouping)),
+        grouping=grouping,
+        group_of=grouping.by_switch(),
+        of_siblings={},
     )
-    yield from _find_missing_host_links(cables, grouping, (misplaced, host_counts))
-    yield from _find_missing_switch_links(cables, grouping, domain_links, misplaced)
+    yield from _find_missing_host_links(cables, misplaced, host_counts)
+    yield from _find_missing_switch_links(cables, domain_links, misplaced)
 
 
 class _PlaneCables(NamedTuple):
@@ -98,14 +100,14 @@ class _PlaneCables(NamedTuple):
 
 
 def _find_missing_switch_links(
-    cables: _PlaneCables, grouping: TierGroups, domain_links: DomainLinks, misplaced: set[int]
+    cables: _PlaneCables, domain_links: DomainLinks, misplaced: set[int]
 ) -> Iterator[Finding]:
     """Yield the gaps of switches, compared within each cohort: peers have the same switches above.
 
     How many up-links are the design is decided for all switches below one group.
     """
     lowers: dict[int, list[int]] = defaultdict(list)
-    for group in grouping.groups:
+    for group in cables.grouping.groups:
         if group.parent is not None:
             lowers[group.parent] += [switch for switch in group.switches if switch not in misplaced]
     is_up = domain_links.is_up & ~np.isin(domain_links.near, list(misplaced))
@@ -122,6 +124,13 @@ def _find_missing_switch_links(
         group_index: Counter(totals[below].tolist()) for group_index, below in lowers.items()
     }
     designed = find_designed_by_usual(frequencies.values())
+    in_cohort = frozenset(chain.from_iterable(cohort.members for cohort in cohorts))
+    for group_index, below in lowers.items():
+        gap = expected_count(0, designed[find_most_frequent(frequencies[group_index])])
+        for low in below if gap else ():
+            if low not in in_cohort and _is_cut_off(cables, low, totals):
+                ports = cables.find_sibling_ports(low).find_near_ports(low, gap)
+                yield _total_finding(cables.fabric, low, (0, gap), ports)
     order = np.argsort(numbers, kind="stable")
     bounds = np.searchsorted(numbers[order], np.arange(len(cohorts) + 1)).tolist()
     for number, cohort in enumerate(cohorts):
@@ -137,19 +146,25 @@ def _find_missing_switch_links(
             yield from _find_missing_uplinks(cables, pairs, (below, cohort.uppers), gaps)
 
 
-def _find_missing_host_links(
-    cables: _PlaneCables,
-    grouping: TierGroups,
-    layout: tuple[set[int], CountsByUsual],
-) -> Iterator[Finding]:
-    """Yield the gaps of hosts.
+def _is_cut_off(cables: _PlaneCables, leaf: int, num_uplinks: Index) -> bool:
+    """Return whether a leaf without any up-link should have some.
 
-    Args:
-        cables: the names and the cables.
-        grouping: the groups of hosts.
-        layout: misplaced hosts, and the numbers of links that hosts have by design.
+    Without up-links it has no peers with the same switches above. So the leaves at the same ports
+    of other hosts are compared: most of them have up-links, unlike those of a rail that has no
+    spines by design, such as one for storage. A leaf at these ports of all hosts has no peers.
     """
-    misplaced, host_counts = layout
+    _, leaves, ports, _ = cables.plane.host_edges.columns
+    codes, _ = name_codes(columns_of(cables.fabric).port_names, ports)
+    is_same_port = np.isin(codes, codes[leaves == leaf])
+    peers = np.setdiff1d(leaves[is_same_port], [leaf])
+    num_cabled = int(np.count_nonzero(num_uplinks[peers]))
+    return cables.fabric.devices[leaf].is_reporting and 2 * num_cabled > len(peers)
+
+
+def _find_missing_host_links(
+    cables: _PlaneCables, misplaced: set[int], host_counts: CountsByUsual
+) -> Iterator[Finding]:
+    """Yield the gaps of hosts."""
     fabric, plane = cables.fabric, cables.plane
     num_links = count_host_links(plane, len(fabric.devices)).tolist()
     columns = columns_of(fabric)
@@ -164,13 +179,13 @@ def _find_missing_host_links(
             ends = [fabric.port_name(port) for port in spare[host]]
             is_hidden = _are_hidden(fabric, spare[host])
             yield _host_finding(fabric, host, (0, len(ends)), ends, is_hidden=is_hidden)
-    for group in grouping.groups:
+    for group in cables.grouping.groups:
         usual = find_most_frequent(Counter([num_links[host] for host in group.hosts]))
         ports: UsualPorts | None = None
         for host in group.hosts:
             present = num_links[host]
             expected = expected_count(present, host_counts[usual])
-            if present < expected and host not in misplaced:
+            if present < expected and (host not in misplaced or spare[host]):
                 ports = ports or UsualPorts(
                     cables.of_hosts, (group.hosts, group.switches), cables.linked
                 )
@@ -181,7 +196,7 @@ def _find_missing_host_links(
 
 
 def is_hidden_port(port: FabricPort) -> bool:
-    """Return whether a port has no interface where its agent looks, such as one of a pod.
+    """Return whether the agent sees no interface of a port, because a pod may have it.
 
     Such a port has the name of its RDMA device.
     """
@@ -215,8 +230,7 @@ def _find_host_ends(
         ends.append(end)
         far = ports.find_far_device(end.port)
         if far is not None:
-            _, far_ports = ports.find_ends(host, far, 1)
-            ends.append(PortName(fabric.devices[far].name, far_ports[0] if far_ports else ""))
+            ends.append(PortName(fabric.devices[far].name, ports.find_far_port_of(host, far)))
     return ends
 
 
@@ -254,6 +268,7 @@ def _host_finding(
         severity=Severity.INFO if is_hidden else Severity.WARNING,
         message=f"{name} has {format_links(present)}, expected {expected}{unlinked}. {advice}",
         ports=tuple(ends) or (PortName(name, ""),),
+        impact=Impact(hides=True) if is_hidden else Impact(cables=expected - present),
     )
 
 
@@ -267,10 +282,11 @@ def _find_missing_uplinks(
     ends: tuple[Sequence[int], Sequence[int]],
     gaps: Mapping[int, int],
 ) -> Iterator[Finding]:
-    """Yield the gaps below a group: by pair where most pairs have a cable, else by total.
+    """Yield the gaps below a group: by pair if most pairs have a cable, else in total.
 
-    Pairs are named if they explain the gap of a switch, and also where few switches have a gap
-    although they have all their cables. Other pairs with few cables are the design.
+    The pairs of a switch are named if they add up to its gap. If a few switches have all of their
+    cables, but on the wrong pairs, their pairs are named too. Other pairs with few cables are the
+    design.
 
     Args:
         cables: the names and the cables.
@@ -319,7 +335,7 @@ def _find_absent_pairs(
         low: the switch below.
         own: its cables to the group above.
         design: the switches of that group, and the usual number of cables of a pair.
-        ports: those of its cohort.
+        ports: the ports of its cohort.
     """
     fabric, (uppers, usual) = cables.fabric, design
     present = dict(zip(own.right.tolist(), own.counts.tolist(), strict=True))
@@ -327,19 +343,16 @@ def _find_absent_pairs(
         num_present = present.get(high, 0)
         pair = (low, high)
         if num_present < usual and any(fabric.devices[switch].is_reporting for switch in pair):
-            num = usual - num_present
-            found = ports.find_ends(low, high, num)
-            if not all(found):
-                parallel = cables.find_sibling_ports(low).find_parallel_ends(low, high, num)
-                found = found[0] or parallel[0], found[1] or parallel[1]
-            yield _pair_finding(fabric, pair, (num_present, usual), found)
+            rules = ports, cables.find_sibling_ports(low)
+            absent = infer_absent_cables(rules, low, high, usual - num_present)
+            yield _pair_finding(fabric, pair, (num_present, usual), absent)
 
 
 def _pair_finding(
     fabric: Fabric,
     pair: tuple[int, int],
     num_links: tuple[int, int],
-    ports: tuple[Sequence[str], Sequence[str]],
+    absent: AbsentCables,
 ) -> Finding:
     """Return the finding of two switches.
 
@@ -347,20 +360,19 @@ def _pair_finding(
         fabric: the names.
         pair: the lower and the upper switch.
         num_links: how many cables they have, and how many they should have.
-        ports: those of each switch at which cables are absent; empty if unknown.
+        absent: the ports at which cables are absent.
     """
     low, high = (fabric.devices[switch].name for switch in pair)
     present, expected = num_links
     places = [
-        f"{name} port {', '.join(names)}"
-        for name, names in zip((low, high), ports, strict=True)
-        if names
+        f"{name} {_show_choices(ports, expected - present)}"
+        for name, ports in ((low, absent.near_choices), (high, absent.far_choices))
+        if ports
     ]
     where = f" ({' and '.join(places)}, as its peers)" if places else ""
-    ends = [
-        PortName(name, names[0] if len(names) == 1 else "")
-        for name, names in zip((low, high), ports, strict=True)
-    ]
+    cables = [[PortName(low, near), PortName(high, far)] for near, far in absent.ends]
+    if len(cables) == 1:
+        cables[0].sort(key=_sort_key)
     return Finding(
         kind=FindingKind.MISSING_LINK,
         device=low,
@@ -370,8 +382,17 @@ def _pair_finding(
             f"{low} has {format_links(present)} to {high}, expected {expected}{where}. Check the "
             "cables and transceivers between the two."
         ),
-        ports=tuple(sorted(ends, key=_sort_key)),
+        ports=tuple(chain.from_iterable(cables)),
+        impact=Impact(cables=expected - present),
     )
+
+
+def _show_choices(ports: Sequence[str], num: int) -> str:
+    """Return the ports of absent cables in words, or the ports of which they are some."""
+    names = ", ".join(ports)
+    if len(ports) == num:
+        return f"port {names}"
+    return f"{'one' if num == 1 else num} of ports {names}"
 
 
 def _total_finding(
@@ -383,7 +404,7 @@ def _total_finding(
         fabric: the names.
         low: the switch.
         num_links: how many it has, and how many it should have.
-        ports: at which they are absent; empty if unknown.
+        ports: the ports at which cables are absent; empty if unknown.
     """
     name, (present, expected) = fabric.devices[low].name, num_links
     where = f" (no link on {', '.join(ports)})" if ports else ""
@@ -397,6 +418,7 @@ def _total_finding(
             f"{expected}{where}. Check its ports, cables and transceivers."
         ),
         ports=tuple(PortName(name, port) for port in ports) or (PortName(name, ""),),
+        impact=Impact(cables=expected - present),
     )
 
 

@@ -15,11 +15,12 @@ import numpy as np
 from topology.model.errors import list_some, show
 from topology.model.fabric import Fabric, FabricPort, columns_of
 from topology.model.fabric_columns import Index
-from topology.model.facts import Finding, FindingKind, Medium, PortName, PortState, Severity
+from topology.model.facts import Finding, FindingKind, Impact, Medium, PortName, PortState, Severity
 from topology.model.ids import natural_key
 from topology.model.lazy_rows import rows_at
 from topology.planes.compute_choice import ComputeChoice, describe_slots, rank_distance
-from topology.planes.plane import Plane, PlaneSplit
+from topology.planes.plane import Plane
+from topology.planes.plane_split import PlaneSplit
 from topology.planes.policy import COMPUTE, STORAGE
 
 _MAX_SHOWN: Final = 8
@@ -87,7 +88,7 @@ def _explain_silence(rows: Sequence[FabricPort]) -> Iterator[str]:
 
 
 def _advise(split: PlaneSplit, plane: Plane) -> str:
-    """Return what to do if no cable will ever be known, or if the choice is wrong."""
+    """Return the advice for a plane whose cables stay unknown, or that is chosen wrongly."""
     fabric = split.fabric
     if not len(columns_of(fabric).links.a):
         return (
@@ -115,11 +116,12 @@ def _find_unswept(fabric: Fabric, plane: Plane, ports: Index) -> Iterator[Findin
     for subnet, numbers in sorted(ports_by_subnet.items()):
         if linked.isdisjoint(numbers):
             own = np.array(numbers, np.intp)
+            nodes = list_nodes_with(fabric, own)
             message = (
                 f"No sweep of subnet {show(subnet)} counts, so the cables of "
-                f"{count_nodes(list_nodes_with(fabric, own))} in it are unknown: {_SWEEP_ADVICE}."
+                f"{count_nodes(nodes)} in it are unknown: {_SWEEP_ADVICE}."
             )
-            yield _build_warning(plane, message, _list_ends(fabric, own))
+            yield _build_warning(plane, message, nodes, _list_ends(fabric, own))
 
 
 def _find_hidden(split: PlaneSplit, plane: Plane) -> Iterator[Finding]:
@@ -134,16 +136,19 @@ def _find_hidden(split: PlaneSplit, plane: Plane) -> Iterator[Finding]:
         if not hidden or len(hidden) == len(hosts):
             continue
         names = (machine.slots[column].name for column in choice.columns)
+        nodes = [columns.names[host] for host in hidden]
         message = (
-            f"{count_nodes([columns.names[host] for host in hidden])} without a port of the "
+            f"{count_nodes(nodes)} without a port of the "
             f"{COMPUTE} network, which other machines of this type have: {_show_names(names)}. "
             "A pod may own the interfaces, or the cards are lost. These nodes are not placed."
         )
-        ends = tuple(PortName(columns.names[host], "") for host in hidden[:_MAX_EVIDENCE])
-        yield _build_warning(plane, message, ends)
+        ends = tuple(PortName(node, "") for node in nodes[:_MAX_EVIDENCE])
+        yield _build_warning(plane, message, nodes, ends)
 
 
-def _build_warning(plane: Plane, message: str, ports: tuple[PortName, ...]) -> Finding:
+def _build_warning(
+    plane: Plane, message: str, nodes: Sequence[str], ports: tuple[PortName, ...]
+) -> Finding:
     return Finding(
         kind=FindingKind.PLANE_UNKNOWN,
         device=plane.name,
@@ -151,6 +156,7 @@ def _build_warning(plane: Plane, message: str, ports: tuple[PortName, ...]) -> F
         severity=Severity.WARNING,
         message=message,
         ports=ports,
+        impact=Impact(places=tuple(nodes)),
     )
 
 
@@ -160,10 +166,10 @@ def _build_doubt(split: PlaneSplit, choice: ComputeChoice) -> Finding:
     rival = frozenset(choice.rival.columns if choice.rival else ())
     chosen = choice.columns - rival
     others = {
-        one.machine.slots[column].name
-        for one in split.choices
-        if one is not choice
-        for column in one.columns
+        other_choice.machine.slots[column].name
+        for other_choice in split.choices
+        if other_choice is not choice
+        for column in other_choice.columns
     }.difference(slot.name for slot in machine.slots)
     settled, other = (
         render_rules({machine.slots[column].name for column in columns} | others)
@@ -198,14 +204,14 @@ def render_rules(names: Iterable[str]) -> str:
 
 
 def list_nodes_with(fabric: Fabric, ports: Index) -> list[str]:
-    """Return the nodes that have some of these ports."""
+    """Return the nodes that have at least one of these ports."""
     columns = columns_of(fabric)
     hosts = np.unique(columns.port_devices[ports]).tolist()
     return [node for node in map(columns.nodes.__getitem__, hosts) if node]
 
 
 def count_nodes(nodes: Sequence[str]) -> str:
-    """Return the number of nodes and the names of some of them as text."""
+    """Return a text with the number of the nodes, and the names of the first ones."""
     noun = "node" if len(nodes) == 1 else "nodes"
     shown = list_some((show(node) for node in sorted(nodes, key=natural_key)), _MAX_SHOWN)
     return f"{len(nodes)} {noun} ({shown})"

@@ -14,16 +14,56 @@ from typing import NamedTuple
 
 import numpy as np
 
-from topology.findings.group_columns import NO_GROUP, GroupColumns
 from topology.model.fabric import Fabric, columns_of
 from topology.model.fabric_columns import Flags, Index, name_codes
 from topology.model.pair_counts import count_pairs
 from topology.planes.cables import Edge
 from topology.planes.plane import Plane
+from topology.tiers.tier_groups import TierGroups
+
+NO_GROUP = -1
+"""Stands for a missing group."""
+
+
+class GroupColumns(NamedTuple):
+    """The groups of devices as arrays; NO_GROUP for a device without a group."""
+
+    switch_group: Index
+    """By device: the group of a switch."""
+    host_group: Index
+    """By device: the group of a host."""
+    ranks: Index
+    """By group: its rank, and a last entry for NO_GROUP."""
+    parents: Index
+    """By group: its parent; the last entry, which the index NO_GROUP selects, is NO_GROUP."""
+
+
+def build_group_columns(fabric: Fabric, grouping: TierGroups) -> GroupColumns:
+    """Return the groups of a fabric's devices as arrays. Cost: O(devices)."""
+    groups = grouping.groups
+    group_of_host = {
+        host: group_index for group_index, group in enumerate(groups) for host in group.hosts
+    }
+    size = len(fabric.devices)
+    return GroupColumns(
+        switch_group=_column(grouping.by_switch(), size),
+        host_group=_column(group_of_host, size),
+        ranks=np.array([*(group.rank for group in groups), NO_GROUP], np.intp),
+        parents=np.array(
+            [*(NO_GROUP if group.parent is None else group.parent for group in groups), NO_GROUP],
+            np.intp,
+        ),
+    )
+
+
+def _column(group_by_device: Mapping[int, int], size: int) -> Index:
+    column = np.full(size, NO_GROUP)
+    column[list(group_by_device)] = list(group_by_device.values())
+    return column
 
 
 class UplinkUse(NamedTuple):
-    """How the members of a cohort use their port of one name."""
+    """How the members of a cohort use the port of one name."""
 
     num: int
     """Members with a cable to a switch above there."""
@@ -104,10 +144,10 @@ def _list_switch_uplinks(plane: Plane, groups: GroupColumns) -> _Uplinks:
 def find_odd_uplinks(
     fabric: Fabric, plane: Plane, groups: GroupColumns
 ) -> Iterator[tuple[Edge, int]]:
-    """Yield cables of switches to other switches above than the same port of most peers leads to.
+    """Yield up-links that lead to another switch than the same port of most peers.
 
-    Each with the switch to which it should lead. The lower switch is the first end. Cost: O(links
-    log links).
+    Each comes with the switch to which it should lead. The lower switch is the first end. Cost:
+    O(links log links).
     """
     uplinks = _list_switch_uplinks(plane, groups)
     if not len(uplinks.near):
@@ -139,10 +179,10 @@ def find_odd_uplinks(
 
 
 def _cluster(uplinks: _Uplinks, groups: GroupColumns) -> tuple[Index, Index]:
-    """Return the cohort of each switch, as a lower and as an upper one; NO_GROUP without any.
+    """Return the cohort of each switch as a lower switch, and as an upper switch; else NO_GROUP.
 
-    The switches above that have mostly the same switches below are one side of a cohort. So a
-    cable that is swapped with one of another cohort joins no two.
+    Switches above that have mostly the same switches below are one side of a cohort. So two cables
+    that are swapped between cohorts do not join them.
     """
     cluster_of = np.full(len(groups.switch_group), NO_GROUP)
     for number, uppers in enumerate(_cluster_uppers(uplinks, groups)):
@@ -174,7 +214,7 @@ def _cluster_uppers(uplinks: _Uplinks, groups: GroupColumns) -> Iterator[list[in
 
 
 def _join_similar(sets: Iterable[tuple[frozenset[int], list[int]]]) -> list[list[int]]:
-    """Return the switches with mostly the same switches below, given those with equal ones."""
+    """Return groups of switches with mostly the same switches below; the input has exact groups."""
     clusters: list[tuple[frozenset[int], list[int]]] = []
     for lowers, uppers in sorted(sets, key=lambda row: (-len(row[0]), row[1])):
         similar = (members for known, members in clusters if 2 * len(known & lowers) > len(lowers))
@@ -189,7 +229,7 @@ def _join_similar(sets: Iterable[tuple[frozenset[int], list[int]]]) -> list[list
 def _build_cohorts(
     fabric: Fabric, uplinks: _Uplinks, numbers: Index, groups: GroupColumns
 ) -> Iterator[Cohort]:
-    """Yield the cohorts of cables, given the number of the cohort of each."""
+    """Yield the cohorts, given the cohort number of each cable."""
     if not len(numbers):
         return
     codes, texts = name_codes(columns_of(fabric).port_names, uplinks.ports)

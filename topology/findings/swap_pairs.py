@@ -1,9 +1,8 @@
 """Two cables that are in each other's port, and the findings about them.
 
-Two misplaced cables that mirror each other had their ends exchanged. Where several cables could be
-one of a pair, the ports at their upper ends decide: the n-th device below is mostly at the port of
-one name of every switch above, so the other cables of a device say at which port of another switch
-its cable was.
+Two misplaced cables that mirror each other had their ends exchanged. If a cable could pair with
+several others, the ports at the upper ends decide. A device is mostly at the port of one name on
+every switch above, so its other cables show at which port its misplaced cable was.
 """
 
 from __future__ import annotations
@@ -12,10 +11,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from topology.findings.group_columns import NO_GROUP, GroupColumns
+from topology.findings.port_cohorts import NO_GROUP, GroupColumns
 from topology.findings.usual_ports import MIN_WITNESSES, CableIndex
 from topology.model.fabric import Fabric
 from topology.model.facts import Finding, FindingKind, Severity
+from topology.model.plug_moves import rank_moves
 from topology.planes.cables import Edge
 from topology.planes.plane import Plane
 
@@ -61,7 +61,7 @@ class UpperEnds:
         return (self._of_hosts if is_host else self._of_switches).list_cables(low)
 
     def count_present(self, first: MisplacedCable, second: MisplacedCable) -> int:
-        """Return how many other cables the devices have to the switches of each other's cable."""
+        """Count the other cables of each device to the switch at which the other's cable is."""
         num = sum(
             switch == far.edge.b
             for near, far in ((first, second), (second, first))
@@ -70,7 +70,7 @@ class UpperEnds:
         return num - 2 * (first.edge.a == second.edge.a)
 
     def count_unsupported(self, first: MisplacedCable, second: MisplacedCable) -> int:
-        """Return how many of two cables are at a port that no other cable of the other one uses."""
+        """Return how many of two cables are at a port name that the other device does not use."""
         return sum(
             not self._count_witnesses(near, far) for near, far in ((first, second), (second, first))
         )
@@ -83,7 +83,7 @@ class UpperEnds:
         )
 
     def are_refuted(self, first: MisplacedCable, second: MisplacedCable) -> bool:
-        """Return whether a device is at a port of another name of most switches above."""
+        """Return whether a device is mostly at another port name above than after the exchange."""
         for near, far in ((first, second), (second, first)):
             others = self._count_others(near, far)
             if not others[self._name_port(far)] and (
@@ -173,7 +173,7 @@ def build_swap_finding(
         for cable in (first, second)
         for port in (cable.edge.a_port, cable.edge.b_port)
     ]
-    swap = (ends[1], ends[3])
+    swap = (ends[1], ends[3]) if _are_upper_better(first, second) else (ends[0], ends[2])
     problem = "on each other's rail" if kind is FindingKind.WRONG_RAIL else "swapped"
     return Finding(
         kind=kind,
@@ -185,9 +185,16 @@ def build_swap_finding(
             f"{ends[2].port} are {problem}: exchange the plugs in {swap[0].device} port "
             f"{swap[0].port} and {swap[1].device} port {swap[1].port}."
         ),
-        ports=tuple(sorted(ends)),
+        ports=tuple(ends),
         swap=(swap,),
     )
+
+
+def _are_upper_better(first: MisplacedCable, second: MisplacedCable) -> bool:
+    """Return whether the plugs at the upper ends are exchanged, and not those at the lower ones."""
+    lower, upper = (first.edge.a, second.edge.a), (first.edge.b, second.edge.b)
+    upper_rank = rank_moves([upper, upper[::-1]], lambda _: 1)
+    return upper_rank > rank_moves([lower, lower[::-1]], lambda _: 0)
 
 
 def _lone_finding(fabric: Fabric, kind: FindingKind, cable: MisplacedCable) -> Finding:

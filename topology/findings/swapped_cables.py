@@ -15,9 +15,13 @@ from functools import cache
 
 import numpy as np
 
-from topology.findings.group_columns import NO_GROUP, GroupColumns, build_group_columns
 from topology.findings.missing_links import find_missing_links
-from topology.findings.port_cohorts import find_odd_uplinks
+from topology.findings.port_cohorts import (
+    NO_GROUP,
+    GroupColumns,
+    build_group_columns,
+    find_odd_uplinks,
+)
 from topology.findings.swap_pairs import (
     GroupOrRail,
     MisplacedCable,
@@ -34,7 +38,7 @@ from topology.findings.usual_counts import (
 )
 from topology.model.fabric import Fabric, columns_of
 from topology.model.fabric_columns import Index, name_codes
-from topology.model.facts import Finding, FindingKind, Severity
+from topology.model.facts import Finding, FindingKind, Impact, Severity
 from topology.model.lazy_rows import rows_at
 from topology.model.pair_counts import count_pairs
 from topology.planes.cables import Edge
@@ -68,7 +72,7 @@ def find_asymmetries(
     yield from pair_swaps(fabric, wrong_rails, FindingKind.WRONG_RAIL, host_score)
     reported_hosts = {cable.edge.a for cable in (*moved_hosts, *wrong_rails)}
     yield from find_doubled_cables(fabric, plane, reported_hosts)
-    uplink_score = score_uplinks(upper_ends)
+    uplink_score = build_uplink_score(upper_ends)
     misplaced_uplinks = find_misplaced_uplinks(plane, groups, upper_ends)
     crossed_uplinks = find_crossed_uplinks(fabric, plane, groups, upper_ends)
     for uplinks in (misplaced_uplinks, crossed_uplinks):
@@ -119,9 +123,10 @@ def find_misplaced_hosts(
 ) -> list[MisplacedCable]:
     """Return the cables of hosts to other groups, without those that the cabling plan leads there.
 
-    Swapped cables lead both ways. If many hosts of one group lead one way, the plan connects the
-    two groups. If only the other group has a leaf for the port, such as a storage switch that is
-    below most of the hosts of that group, there is no place to which the cable can move back.
+    Swapped cables lead in both directions. If cables of many hosts lead in one direction only, the
+    plan connects the two groups. If only the other group has a leaf for the port, the cable has no
+    place to move back to. An example of such a leaf is a storage switch that most hosts of the
+    other group share.
     """
     cables = list(_find_foreign_cables(plane, layout.groups))
     moves = Counter((cable.expected, cable.actual) for cable in cables)
@@ -135,8 +140,9 @@ def find_misplaced_hosts(
         is_on_own_rail = rail == fabric.ports[cable.edge.a_port].name
         if is_on_own_rail and rail not in layout.rails_by_group.get(home, ()):
             return False
-        is_alone = excess == 1  # one cable never shows a design
-        return is_alone or (1 + MIN_USUAL_PER_ODD) * excess <= len(grouping.groups[home].hosts)
+        num_hosts = len(grouping.groups[home].hosts)
+        is_rare = (1 + MIN_USUAL_PER_ODD) * excess <= num_hosts
+        return is_rare or excess == 1  # one cable never shows a design
 
     return [cable for cable in cables if is_swap(cable)]
 
@@ -199,7 +205,7 @@ def score_host_cables(fabric: Fabric, layout: DeviceLayout, upper_ends: UpperEnd
 def find_doubled_cables(
     fabric: Fabric, plane: Plane, reported_hosts: set[int]
 ) -> Iterator[Finding]:
-    """Yield hosts with two cables to one leaf where hosts have one cable per leaf.
+    """Yield hosts with two cables to one leaf although hosts have one cable per leaf.
 
     Args:
         fabric: the names.
@@ -215,10 +221,13 @@ def find_doubled_cables(
     for edge in rows_at(plane.host_edges, np.flatnonzero(is_doubled).tolist()):
         doubled[edge.a][edge.b] += [edge.a_port, edge.b_port]
     num_leaves = np.bincount(hosts)
-    num_leaves[doubled_hosts] = 0
-    spread = np.count_nonzero(num_leaves > 1)
+    has_several_leaves = num_leaves > 1
+    has_several_leaves[doubled_hosts] = False
+    num_usual_hosts = np.count_nonzero(has_several_leaves)
+    if num_usual_hosts < MIN_USUAL_PER_ODD * len(doubled):
+        return
     for host, leaves in sorted(doubled.items()):
-        if host not in reported_hosts and spread >= MIN_USUAL_PER_ODD * len(doubled):
+        if host not in reported_hosts:
             leaf = max(leaves, key=lambda switch: (len(leaves[switch]), -switch))
             names = fabric.devices[host].name, fabric.devices[leaf].name
             ends = [fabric.port_name(port) for port in leaves[leaf]]
@@ -231,7 +240,8 @@ def find_doubled_cables(
                     f"{names[0]} has {len(ends) // 2} cables to {names[1]}, but its peers have "
                     "one cable per leaf. Move all but one to the peers of that leaf."
                 ),
-                ports=tuple(sorted(ends)),
+                ports=tuple(ends),
+                impact=Impact(cables=len(ends) // 2 - 1),
             )
 
 
@@ -240,8 +250,8 @@ def find_tied_swaps(
 ) -> Iterator[Finding]:
     """Yield the swap that explains two hosts undecided between the same two groups.
 
-    Either host may belong to either group; the exchange that fits best decides. Below a leaf to
-    which most hosts have one cable, an exchange that leads to two of one host explains nothing.
+    Either host may belong to either group; the exchange that fits best decides. If most hosts have
+    one cable to a leaf, an exchange that gives a host two cables to it explains nothing.
     """
     host_score = score_host_cables(fabric, layout, upper_ends)
     _, leaves, counts = plane.host_edges.pairs
@@ -294,8 +304,7 @@ def find_misplaced_uplinks(
     """Return cables to switches of another pod, without those of a switch that may belong there.
 
     The cables below a switch put it into its domain. If more of its cables above lead to another
-    pod than to its own, which of them are in the wrong place is undecided, so no exchange is
-    proposed.
+    pod than to its own, it is undecided which cables are misplaced, so no exchange is proposed.
     """
     cables = list(_find_foreign_uplinks(plane, groups))
     moves = Counter((cable.edge.a, cable.actual) for cable in cables)
@@ -387,19 +396,18 @@ def _find_miscounted_uplinks(
 def _find_exchanged_uplinks(
     upper_ends: UpperEnds, odd: Sequence[tuple[Edge, int]]
 ) -> Iterator[MisplacedCable]:
-    """Yield the cables of two switches that each have the usual port of the other one above.
+    """Yield the cables of two switches that use each other's usual ports above.
 
-    The ports at both ends show these, also if several swaps leave a switch with the usual number
-    of cables to each switch above.
+    The ports at both ends show these cables, even if several swaps leave a switch with the usual
+    number of cables to each switch above.
     """
     by_move: dict[tuple[int, int], list[MisplacedCable]] = defaultdict(list)
     for edge, expected in odd:
         by_move[expected, edge.b].append(_misplaced_uplink(edge, expected))
     for (expected, actual), cables in by_move.items():
         for cable in cables:
-            others = (
-                one for one in by_move.get((actual, expected), ()) if one.edge.a != cable.edge.a
-            )
+            reverse = by_move.get((actual, expected), ())
+            others = (other for other in reverse if other.edge.a != cable.edge.a)
             if any(upper_ends.are_exchanged(cable, other) for other in others):
                 yield cable
 
@@ -417,8 +425,11 @@ def _reach(starts: Collection[int], steps: Sequence[tuple[int, int]]) -> set[int
     return found
 
 
-def score_uplinks(upper_ends: UpperEnds) -> PairScore:
-    """Return the score of two up-links: each switch should lack the cable that the other has."""
+def build_uplink_score(upper_ends: UpperEnds) -> PairScore:
+    """Return a function that scores two up-links as one swap; lower is better.
+
+    Each switch should lack the cable that the other has. None if the ports refute the swap.
+    """
 
     def score(first: MisplacedCable, second: MisplacedCable) -> tuple[int, ...] | None:
         if upper_ends.are_refuted(first, second):

@@ -83,7 +83,7 @@ def _find_redundant_tops(
 def _find_single_switch_domains(
     fabric: Fabric, groups: Sequence[TierGroup], below: Mapping[int, Sequence[int]]
 ) -> Iterator[Finding]:
-    """Yield a finding where several domains above leaves hold a single switch each.
+    """Yield a finding if several domains above leaves hold a single switch each.
 
     Only the cables of that switch show which spines belong to it. If they were exchanged with the
     cables of another such leaf, no trace is left.
@@ -115,8 +115,8 @@ def _find_torn_domains(
 ) -> Iterator[Finding]:
     """Yield a finding per domain with a single child that has many links to other domains.
 
-    Lost and swapped cables together can separate a leaf and a spine from their pod, so that each
-    is the majority of the other.
+    Lost and swapped cables together can separate a leaf and a spine from their pod: most of the
+    remaining cables of each lead to the other.
     """
     for group_index, children in sorted(below.items()):
         if len(children) == 1 and groups[group_index].margin <= FIRM_MARGIN:
@@ -337,13 +337,20 @@ def find_split_domains(
 ) -> Iterator[Finding]:
     """Yield a finding per domain with parts that may be one. Cost: O(groups + undecided hosts).
 
-    Only hosts that are cabled to both leaves of a pair show that the pair is one domain. Where the
-    few hosts of a small pair lost a cable each, two hints remain: the peers of the pair are larger,
-    or some of its hosts are undecided between the two leaves. The same holds for spines and leaves.
-    Where many hosts use only some of the rails, the rails of the others hold a group together. If
-    these lose cables, the group falls apart, and its hosts with all rails have links to both parts.
+    Only hosts that are cabled to both leaves of a pair show that the pair is one domain. If the few
+    hosts of a small pair lost a cable each, two hints remain: the peers of the pair are larger, or
+    some of its hosts are undecided between the two leaves. The same holds for spines and leaves. If
+    many hosts use only some rails, only the hosts with all rails hold a group together. If these
+    hosts lose cables, the group falls apart, and they have links to both parts.
     """
-    groups = grouping.groups
+    yield from _find_small_siblings(fabric, grouping.groups, below)
+    yield from _find_pairs_with_shared_hosts(fabric, grouping)
+
+
+def _find_small_siblings(
+    fabric: Fabric, groups: Sequence[TierGroup], below: Mapping[int, Sequence[int]]
+) -> Iterator[Finding]:
+    """Yield the small domains of a parent if two of them together are no larger than usual."""
     usual = {rank: _usual_size(groups, below, rank) for rank in {group.rank for group in groups}}
     for _, children in sorted(below.items()):
         small = [
@@ -352,13 +359,18 @@ def find_split_domains(
             if len(groups[group_index].switches) < usual[groups[group_index].rank]
         ]
         ranks = {groups[group_index].rank for group_index in small}
-        fewest = sorted(len(groups[group_index].switches) for group_index in small)[:2]
-        is_few = any(
+        two_smallest = sorted(len(groups[group_index].switches) for group_index in small)[:2]
+        has_few_parts = any(
             _count_parts(groups, below, group_index) <= MAX_SMALL_PARTS for group_index in small
         )
-        is_one = len(small) > 1 and len(ranks) == 1 and sum(fewest) <= usual[min(ranks)]
-        if is_few and is_one:
+        may_be_one = len(small) > 1 and len(ranks) == 1 and sum(two_smallest) <= usual[min(ranks)]
+        if has_few_parts and may_be_one:
             yield _split_finding(fabric, [groups[group_index] for group_index in small])
+
+
+def _find_pairs_with_shared_hosts(fabric: Fabric, grouping: TierGroups) -> Iterator[Finding]:
+    """Yield the pairs of leaf groups that may be one, as the hosts between them suggest."""
+    groups = grouping.groups
     largest = max((len(group.switches) for group in groups if group.rank == 1), default=0)
     # A host that is no node, such as storage on two leaves, says nothing about their domains.
     undecided, divided = (
@@ -403,8 +415,8 @@ def _are_parts(pair: tuple[TierGroup, TierGroup], num_shared: int, *, largest: i
     """Return whether the hosts with links to two leaf groups suggest that they are one.
 
     Two hosts, or a third of those of the smaller group, are enough if the pair is no larger than
-    other groups. Those may have lost leaves, so a pair that is larger is doubted too if it shares
-    more hosts than exchanged cables explain.
+    other groups. But other groups may have lost leaves. So a larger pair is doubted too, if it
+    shares more hosts than exchanged cables explain.
     """
     if pair[0].parent is None or pair[0].parent != pair[1].parent:
         return False
@@ -416,7 +428,7 @@ def _are_parts(pair: tuple[TierGroup, TierGroup], num_shared: int, *, largest: i
 
 
 def _count_ties(grouping: TierGroups, hosts: Iterable[Tie]) -> Counter[tuple[int, int]]:
-    """Return how many of some hosts are between two groups."""
+    """Return how many of these hosts are between two groups."""
     group_of = grouping.by_switch()
     ties = Counter[tuple[int, int]]()
     for tie in hosts:

@@ -1,4 +1,4 @@
-"""Whether the wiring is a tree at all: a score, and a finding where it is not.
+"""Whether the wiring is a tree at all: a score, and a finding if it is no tree.
 
 A tree is inferred from every wiring. For a ring, a torus or a mesh of switches no tree shows which
 hosts are near each other. Two statements remain true of any wiring: which hosts share a leaf group,
@@ -32,7 +32,7 @@ _NUM_RING_PEERS = 2
 def find_non_tree_wiring(
     fabric: Fabric, plane: Plane, *, grouping: TierGroups, domain_links: DomainLinks
 ) -> Iterator[Finding]:
-    """Yield a finding where the switches are not wired as a tree. Cost: O(pairs of switches)."""
+    """Yield a finding if the switches are not wired as a tree. Cost: O(pairs of switches)."""
     score = measure_treeness(grouping, domain_links)
     is_tree = score >= MIN_TREENESS
     if is_tree and not is_ring(plane):
@@ -69,10 +69,10 @@ def measure_treeness(grouping: TierGroups, domain_links: DomainLinks) -> float:
     """Return the share of cables between switches that the tree explains, 0 to 1.
 
     Explained cables are those to the domain above, and those inside a domain whose switches all
-    serve the same units. Of a unit tied between several domains, and of a switch in no domain, the
-    cables to one domain count. Cables to a domain count less where its switches reach few of the
-    units below it. Cables between peers count by the share of peers that have one. Cables between
-    switches in no domain do not count. 1 without any cable.
+    serve the same units. For a unit tied between several domains, and for a switch in no domain,
+    only the cables to one domain count. Cables to a domain count less if its switches reach few of
+    the units below it. Cables between peers count by the share of peers that have one. Cables
+    between switches in no domain do not count. 1 without any cable.
     """
     explained = float(_count_tied_links(grouping))
     explained += (

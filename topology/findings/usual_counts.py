@@ -66,10 +66,10 @@ def expected_count(count: int, designed: Sequence[int]) -> int:
 
 
 def _count_by_loss(frequencies: Mapping[int, int], count: int, full: int) -> float:
-    """Return how many devices with a number of cables the loss of cables explains at most.
+    """Return the largest number of devices with `count` cables that lost cables explain.
 
-    Of a device with `full` cables, each is lost independently. The number of devices with one
-    cable more tells how many could have lost another one.
+    Of a device with `full` cables, each is lost independently. The number of devices with one cable
+    more shows how many could have lost another cable.
     """
     per_device = (count + 1) / (full - count) * _LOST_PER_PRESENT
     explained = per_device * frequencies.get(count + 1, 0)

@@ -41,9 +41,9 @@ class ClaimFacts(NamedTuple):
     keys: tuple[int, ...]
     """Hashes of the strong keys, in the order of `claim_keys`."""
     name_keys: tuple[int, ...]
-    """Those of node names."""
+    """The keys of node names."""
     id_keys: tuple[int, ...]
-    """Those of the device's own ids, without the ids of its ports."""
+    """The keys of the device's own ids, without the ids of its ports."""
     label: str | None
     """The RDMA device of the first port, or the port's name; None without ports."""
     ids: tuple[Id, ...]
@@ -56,6 +56,11 @@ class ClaimFacts(NamedTuple):
     has_chassis_id: bool = False
     shows_ethernet: bool = False
     """Whether a report with these ports would show Ethernet cables; see `shows_ethernet`."""
+
+    @property
+    def has_label(self) -> bool:
+        """Whether the description of an HCA has an RDMA name; otherwise ports are named by GUID."""
+        return self.label is not None and "/" not in self.label
 
     @property
     def has_hardware_id(self) -> bool:
@@ -72,6 +77,7 @@ def read_facts(device: Device) -> ClaimFacts:
     else:
         id_keys = [key for found in device.ids if (key := strong_key(found)) is not None]
     id_hashes = tuple(map(hash, id_keys))
+    keys = map(hash, claim_keys(device)) if device.ports else dict.fromkeys(id_hashes)
     names = _values(device, IdKind.NODE_NAME) if IdKind.NODE_NAME in kinds else []
     has_image = IdKind.SYSTEM_IMAGE_GUID in kinds
     images = _values(device, IdKind.SYSTEM_IMAGE_GUID) if has_image else []
@@ -80,8 +86,7 @@ def read_facts(device: Device) -> ClaimFacts:
         kind=device.kind,
         name=device.name,
         node_name=next(iter(names), None),
-        node=next(filter(None, map(parse_node_name, names)), None),
-        keys=tuple(map(hash, claim_keys(device) if device.ports else dict.fromkeys(id_keys))),
+        keys=tuple(keys),
         name_keys=tuple(hash((IdKind.NODE_NAME, name)) for name in names),
         id_keys=id_hashes,
         label=None if first_port is None else first_port.rdma_device or first_port.name,
@@ -91,6 +96,7 @@ def read_facts(device: Device) -> ClaimFacts:
         has_guid=not _GUIDS.isdisjoint(kinds),
         has_chassis_id=IdKind.CHASSIS_ID in kinds,
         shows_ethernet=shows_ethernet(device),
+        node=next(filter(None, map(parse_node_name, names)), None),
     )
 
 
@@ -126,7 +132,7 @@ def are_among(hashes: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[n
 
 
 class HashRows(NamedTuple):
-    """Ids by the hash of their key, and the number of what mentions each."""
+    """Ids as the hashes of their keys, each with the number of the speaker that mentions it."""
 
     hashes: NDArray[np.int64]
     speakers: NDArray[np.signedinteger[Any]]
@@ -141,7 +147,7 @@ class HashRows(NamedTuple):
         return HashRows(self.hashes[chosen], self.speakers[chosen])
 
     def of(self, speakers: NDArray[np.int64]) -> HashRows:
-        """Return the rows with other numbers of their speakers, without those of NO_SPEAKER."""
+        """Return the rows with renumbered speakers, without the rows of NO_SPEAKER."""
         rows = HashRows(self.hashes, speakers[self.speakers])
         return rows.where(rows.speakers != NO_SPEAKER)
 
@@ -177,26 +183,30 @@ class ClaimTable:
     heard: array[int] = field(default_factory=lambda: array("q"))
     """Hashes of the keys that claims of other origins than sweeps mention as neighbors."""
     heard_by: array[int] = field(default_factory=lambda: array("i"))
-    """In the order of `heard`: the claim."""
+    """The claim of each entry, in the order of `heard`."""
 
     def __len__(self) -> int:
         """Return the number of claims."""
         return len(self.claims)
 
     def column(self, hashes: Callable[[ClaimFacts], Sequence[int]]) -> HashRows:
-        """Return some hashes of all claims, one row per claim and hash, in order of the claims."""
+        """Return one kind of hashes of all claims, a row per claim and hash, in claim order."""
         rows = list(map(hashes, self.facts))
         sizes = np.fromiter(map(len, rows), np.intp, len(rows))
         flat = np.fromiter(chain.from_iterable(rows), np.int64, int(sizes.sum()))
         return HashRows(flat, np.repeat(np.arange(len(rows)), sizes))
 
+    def origins(self) -> NDArray[np.uint8]:
+        """Return the origin of each claim."""
+        return np.array([claim.origin for claim in self.claims], np.uint8)
+
     def add_heard(self, number: int, hashes: Sequence[int]) -> None:
-        """Add the keys that a claim mentions."""
+        """Add the hashes of the keys that a claim mentions as neighbors."""
         self.heard.extend(hashes)
         self.heard_by.extend([number] * len(hashes))
 
     def forget_heard(self, numbers: Collection[int]) -> None:
-        """Remove the keys that claims mention."""
+        """Remove the hashes of the keys that claims mention as neighbors."""
         heard, heard_by = np.array(self.heard, np.int64), np.array(self.heard_by, np.int32)
         is_kept = ~np.isin(heard_by, list(numbers))
         self.heard = array("q", heard[is_kept].tobytes())

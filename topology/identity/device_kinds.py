@@ -37,11 +37,14 @@ def display_names(entities: Sequence[Entity]) -> list[str]:
         for title, entity in zip(titles, entities, strict=True)
         if counts[title] > 1 and entity.origins
     )
+
+    def keeps_title(entity: Entity, title: str) -> bool:
+        # A shared title stays with a node, or with the only device that a source describes.
+        is_only_described = described[title] == 1 and bool(entity.origins)
+        return bool(title) and (counts[title] == 1 or bool(entity.node) or is_only_described)
+
     names = [
-        title
-        if title
-        and (counts[title] == 1 or entity.node or (described[title] == 1 and entity.origins))
-        else _with_id(title, entity, index)
+        title if keeps_title(entity, title) else _with_id(title, entity, index)
         for index, (title, entity) in enumerate(zip(titles, entities, strict=True))
     ]
     counts_of_names = Counter(names)
@@ -98,11 +101,11 @@ def resolve_kinds(entities: Sequence[Entity], neighbor_columns: PeerColumns) -> 
     """Give every device a kind.
 
     A device of unknown kind is a switch if a node hears it (and it is the only device on that port,
-    or other devices hear it, too), or if three other devices hear it. The way it identifies its
-    ports also counts if the fabric has both styles: a device that sends MACs is a host with many
-    leaves; a device that sends interface names and has two viewers is a spine over two leaves, if
-    the nodes are known and it is none, or if each device that sends MACs has one viewer. A device
-    that hears three devices that send MACs is their leaf.
+    or other devices hear it, too), or if three other devices hear it. How a device identifies its
+    ports also counts, if the fabric has both styles. A device that sends MACs is a host with many
+    leaves. A device that sends interface names, and that two devices hear, is a spine over two
+    leaves. For this, the nodes must be known and not include it, or each device that sends MACs
+    must be heard by one device. A device that hears three devices that send MACs is their leaf.
 
     Capabilities decide only what is left, see `_KindEvidence.is_switch`. Last, a device is a switch
     if a switch that is described as one has its name.
@@ -226,14 +229,13 @@ class _KindEvidence:
         return bool(self.only_by_mac and self.only_by_name)
 
     def is_switch(self, entity_index: int, *, has_nodes: bool) -> bool:
-        """Return whether a device that no node proves to be a switch counts as one.
+        """Return whether a device counts as a switch although no node proves that it is one.
 
-        Capabilities decide where few devices hear it: a device that forwards and sends no MACs is a
+        If few devices hear it, capabilities decide: a device that forwards and sends no MACs is a
         switch if they tell devices apart here (another device is a station only, or the nodes are
         known); else all may be hosts with a bridge. A device that sends its one MAC for several
-        ports, as SONiC may, is a switch beside stations. Where many hear it, capabilities are not
-        asked: a switch without a kernel bridge, as lldpd describes one, says that it is a station
-        only.
+        ports, as SONiC may, is a switch beside stations. If many devices hear it, capabilities are
+        ignored, because lldpd describes a switch without a kernel bridge as a station only.
         """
         viewers = self.viewers[entity_index]
         if len(viewers) >= self.min_viewers(entity_index, has_nodes=has_nodes):
@@ -262,7 +264,7 @@ def resolve_nodes(entities: Sequence[Entity], names: NodeNames) -> list[Finding]
 
     Args:
         entities: devices, changed in place.
-        names: which node a name means.
+        names: the index that says which node a name means.
 
     Returns:
         One finding per host without a node name, one for all HCAs of nodes whose reports list none,

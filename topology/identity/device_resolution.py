@@ -94,8 +94,9 @@ class Entity:
 
     @property
     def origins(self) -> set[Origin]:
-        """The origins of its claims; empty if it is known only as a neighbor."""
-        return {claim.origin for claim in self.claims}
+        """The origins of the device's claims; empty if the device is known only as a neighbor."""
+        claims = self.table.claims
+        return {claims[number].origin for number in self.numbers}
 
     @property
     def model(self) -> str:
@@ -106,7 +107,7 @@ class Entity:
     @property
     def is_reporting(self) -> bool:
         """Whether a source describes the device itself, so a cable missing there is evidence."""
-        return any(claim.origin is not Origin.INVENTORY for claim in self.claims)
+        return not self.origins <= {Origin.INVENTORY}
 
 
 @dataclass(slots=True)
@@ -116,7 +117,7 @@ class Identities:
     table: ClaimTable = field(default_factory=ClaimTable)
     """All claims."""
     names: NodeNames = field(default_factory=NodeNames)
-    """Which node a name means."""
+    """The index that says which node a name means."""
     entities: list[Entity] = field(default_factory=list)
     owner: dict[int, int] = field(default_factory=dict)
     """64-bit hash of a key to entity, or AMBIGUOUS. Half a million keys as text are too large."""
@@ -135,8 +136,8 @@ class Identities:
         """Fill `by_name` from the names of all entities.
 
         The name of a node comes first, then the name of a device that is not a host, then the name
-        that a host gives itself: a host may name itself as another device is named. The description
-        of an HCA in a sweep is no name in an LLDP frame.
+        that a host gives itself, because a host may use the name of another device. The description
+        of an HCA in a sweep is not used: LLDP frames do not contain it.
         """
         self.by_name.clear()
         ranks: dict[NameKey, int] = {}
@@ -158,7 +159,7 @@ def resolve_claims(table: ClaimTable, names: NodeNames) -> Identities:
 
     Args:
         table: all claims, sorted by origin, name, ids and other content.
-        names: which node a name means.
+        names: the index that says which node a name means.
     """
     identities = Identities(table, names)
     swept: list[int] = []
@@ -229,7 +230,7 @@ def _find_entity(identities: Identities, number: int, owned: Mapping[int, int]) 
 def _is_same_description(first: Claim, second: Claim) -> bool:
     """Return whether two claims of one origin are of one device that was read twice.
 
-    They then have the same name, and most ports of the shorter one hear the same as in the other.
+    They then have the same name, and most ports of the shorter claim hear the same in the other.
     """
     rows = [
         {
@@ -301,6 +302,7 @@ def _display_name(entity: Entity) -> str:
 def _join_names(identities: Identities) -> None:
     """Join devices that only a weak id connects: HCAs of one swept host, and hosts with nodes."""
     node_entities: dict[str, int] = {}
+    keys: dict[str, NameKey] = {}  # the HCAs of a host have one name
     parts_by_name: dict[NameKey, list[int]] = defaultdict(list)
     merged_into: dict[int, int] = {}
     for entity_index, entity in enumerate(identities.entities):
@@ -313,7 +315,10 @@ def _join_names(identities: Identities) -> None:
         if node is not None and node in node_entities:
             merged_into[entity_index] = node_entities[node]
         elif entity.names:
-            parts_by_name[identities.names.key(entity.names[0])].append(entity_index)
+            name = entity.names[0]
+            if name not in keys:
+                keys[name] = identities.names.key(name)
+            parts_by_name[keys[name]].append(entity_index)
     for key in sorted(parts_by_name):
         node_entity = node_entities.get(key.name) if key.is_node else None
         merged_into.update(_join_one_name(identities, key.name, parts_by_name[key], node_entity))
@@ -328,6 +333,8 @@ def _find_node_by_image(identities: Identities, entity: Entity) -> str | None:
     names, table = identities.names, identities.table
     images = {image for number in entity.numbers for image in table.facts[number].images}
     listed = {image: node for image in images if (node := names.by_image.get(image))}
+    if not listed:
+        return None
     named = next(filter(None, map(names.find, entity.names[:1])), None)
     for node in listed.values():
         if named not in (None, node):
@@ -354,7 +361,8 @@ def _join_one_name(
     """
     entities, table = identities.entities, identities.table
     is_swept = any(Origin.SWEEP in entities[part].origins for part in parts)
-    if not is_swept and len(parts) + (node_entity is not None) > 1:
+    num_entities = len(parts) if node_entity is None else len(parts) + 1
+    if not is_swept and num_entities > 1:
         return  # `same_devices` compares what hears them
     rivals = identities.names.find_rivals(name) if node_entity is None else ()
     if is_swept and rivals:
@@ -416,19 +424,22 @@ def _clear_swept_names(
 
 
 def _merge_entities(identities: Identities, merged_into: Mapping[int, int]) -> None:
+    """Merge entities into others, and number the remaining entities anew."""
     for entity_index, target_index in merged_into.items():
-        for number in identities.entities[entity_index].numbers:
-            identities.entities[target_index].absorb(number)
+        for claim in identities.entities[entity_index].numbers:
+            identities.entities[target_index].absorb(claim)
     remaining_indices = [
         entity_index
         for entity_index in range(len(identities.entities))
         if entity_index not in merged_into
     ]
-    new_index = [AMBIGUOUS] * (len(identities.entities) + 1)  # the last one is of AMBIGUOUS
-    for number, entity_index in enumerate(remaining_indices):
-        new_index[entity_index] = number
+    # AMBIGUOUS is -1, so it reads the last entry.
+    new_indices = [AMBIGUOUS] * (len(identities.entities) + 1)
+    for new_index, entity_index in enumerate(remaining_indices):
+        new_indices[entity_index] = new_index
+    # A target is never merged itself, so its new index is known.
     for entity_index, target_index in merged_into.items():
-        new_index[entity_index] = new_index[target_index]
+        new_indices[entity_index] = new_indices[target_index]
     owner = identities.owner
-    identities.owner = dict(zip(owner, map(new_index.__getitem__, owner.values()), strict=True))
+    identities.owner = dict(zip(owner, map(new_indices.__getitem__, owner.values()), strict=True))
     identities.entities = [identities.entities[entity_index] for entity_index in remaining_indices]

@@ -37,7 +37,7 @@ class DisputeEvidence:
     captured: Mapping[Key, str] = field(default_factory=dict)
     """By key: the name that captures of the device that has it give; empty if they differ."""
     names: NodeNames = field(default_factory=NodeNames)
-    """Which node a name means."""
+    """The index that says which node a name means."""
     listings: Mapping[str, int] = field(default_factory=dict)
     """By listed node: the number of its claim."""
     reporting: Collection[str] = frozenset()
@@ -59,27 +59,27 @@ class DisputeEvidence:
             for port in self.claims[claim_number].device.ports
             for neighbor in port.neighbors
         ]
-        return any(
-            claim_number not in own_claims
-            and any(
-                self._refers_to(neighbor, self.claims[claim_number].device, port)
-                for neighbor in entries
-            )
-            for claim_number, port in self.hearing_ports.get(key, ())
-        )
+        for claim_number, port in self.hearing_ports.get(key, ()):
+            if claim_number in own_claims or not entries:
+                continue
+            device = self.claims[claim_number].device
+            if any(self._refers_to(neighbor, device, port) for neighbor in entries):
+                return True
+        return False
 
     def _refers_to(self, neighbor: Neighbor, device: Device, port: Port) -> bool:
         """Return whether a neighbor entry means this port of this device."""
         device_keys = {key for identifier in device.ids if (key := strong_key(identifier))}
-        is_device = any(key in device_keys for key in neighbor_keys(neighbor)) or (
-            bool(device.name)
-            and self.names.key(neighbor.device_name) == self.names.key(device.name)
+        has_name = bool(device.name) and (
+            self.names.key(neighbor.device_name) == self.names.key(device.name)
         )
+        if not has_name and device_keys.isdisjoint(neighbor_keys(neighbor)):
+            return False
         heard_port_names = {identifier.value for identifier in neighbor.port_ids}
         if neighbor.port_name:
             heard_port_names.add(neighbor.port_name)
         port_names = {identifier.value for identifier in port.ids} | {port.name}
-        return is_device and (not heard_port_names or not heard_port_names.isdisjoint(port_names))
+        return not heard_port_names or not heard_port_names.isdisjoint(port_names)
 
     def is_found_as(self, key: Key, claimant: str) -> bool:
         """Return whether a sweep or a capture found the key on a host of this name."""
@@ -87,7 +87,7 @@ class DisputeEvidence:
         return bool(name) and self.names.key(name) == self.names.key(claimant)
 
     def _find_name(self, key: Key) -> str:
-        """Return how the sweep, else a capture, names the device that has the key."""
+        """Return the name of the device that has the key, by the sweep or else by a capture."""
         swept_device = self.swept.get(key)
         return self.captured.get(key, "") if swept_device is None else swept_device.name
 
@@ -135,20 +135,21 @@ class DisputeEvidence:
         return nodes[0] if len(nodes) == 1 else None
 
     def find_described(self, key: Key) -> str | None:
-        """Return the listed node that has the key by the sweep, a capture, or its switches.
+        """Return the listed node to which the sweep, a capture or its switches assign the key.
 
-        What hosts hear does not count: one host could move others.
+        Neighbor entries of hosts do not count: one host could move others.
         """
         if self._is_swept_switch(key):
             return None
         name = self._find_name(key)
         if key in self.swept or name:
-            found = {self.names.key(name)}
+            owners = {self.names.key(name)}
         else:
-            found = self._heard_names(key, (), is_trusted=True)
-        node = found.pop() if len(found) == 1 else None
-        is_listed = node is not None and node.is_node and node.name in self.listings
-        return node.name if node is not None and is_listed else None
+            owners = self._heard_names(key, (), is_trusted=True)
+        if len(owners) != 1:
+            return None
+        owner = owners.pop()
+        return owner.name if owner.is_node and owner.name in self.listings else None
 
     def is_exchanged(self, node: str) -> bool:
         """Return whether others describe an id that is listed for the node as another's."""
@@ -173,8 +174,8 @@ class DisputeEvidence:
         """Return whether a disputed key of one host belongs to a switch.
 
         This is so if a sweep says so, or if the host hears none of the ports that hear the key, or
-        if they hear it under other names than the host's. It does not if they hear it under the
-        name of the host's node.
+        if they hear it under other names than the host's. The key does not belong to a switch if
+        they hear it under the name of the host's node.
         """
         names = self._heard_names(key, own_claims)
         nodes = (node_of(self.claims[claim_number].device) for claim_number in own_claims)
@@ -230,7 +231,7 @@ class _EvidenceDraft:
     reporting: set[str] = field(default_factory=set)
 
     def add_speaker(self, claim_number: int, origin: Origin, facts: ClaimFacts) -> None:
-        """Add the claimant of a claim of another origin than a sweep."""
+        """Add the claimant of a claim, unless the claim comes from a sweep."""
         claimant = claimant_of(facts, claim_number)
         if claimant is not None:
             if origin is Origin.INVENTORY:

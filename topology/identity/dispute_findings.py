@@ -1,6 +1,6 @@
 """Findings about ids that several devices claim: one per pair of devices, for all of their ids.
 
-Of many devices that claim one id, those beyond the first are one finding together.
+If many devices claim the ids of one device, they share one finding.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def describe_disputes(disputes: Iterable[Dispute]) -> Iterator[Finding]:
 
 
 def _pop_crowds(keys: dict[tuple[Verdict, str, str], set[Key]]) -> Iterator[Finding]:
-    """Remove many further claimants of the same ids, and yield one finding for each crowd."""
+    """Remove the further claimants of ids that many devices claim; yield one finding per crowd."""
     crowds: dict[tuple[Verdict, tuple[Key, ...]], list[str]] = defaultdict(list)
     for (verdict, claimant, other), own in sorted(keys.items()):
         if not other:

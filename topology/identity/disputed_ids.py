@@ -1,6 +1,6 @@
 """Find the ids that a wrong device may claim: a few of half a million, by arrays of hashes.
 
-`quarantine` checks only these ids and decides which device is right. A superfluous
+`dispute_resolution` checks only these ids and decides which device is right. A superfluous
 id costs time; a missing id lets a wrong claim pass. The result therefore holds every id that may be
 disputed, as a 64-bit hash.
 """
@@ -36,7 +36,7 @@ of them."""
 def find_disputed_hashes(
     table: ClaimTable, names: NodeNames, heard_names: Iterable[HeardName]
 ) -> frozenset[int]:
-    """Return the hashes of all keys that may be disputed, and some more.
+    """Return the hashes of all keys that may be disputed; undisputed keys may be among them.
 
     These are keys that two devices claim, keys of both a host and a swept switch, keys of a host
     that the host itself hears, keys of a host that two nodes hear, and keys that the inventory
@@ -45,22 +45,23 @@ def find_disputed_hashes(
 
     Args:
         table: all claims.
-        names: which node a name means.
+        names: the index that says which node a name means.
         heard_names: the names under which devices are heard.
     """
     keys = table.column(attrgetter("keys"))
-    origins = np.array([claim.origin for claim in table.claims], np.uint8)
+    origins = table.origins()
     is_swept = origins == Origin.SWEEP
     is_switch = np.array([facts.kind is DeviceKind.SWITCH for facts in table.facts], np.bool_)
     is_host = np.array([facts.kind is DeviceKind.HOST for facts in table.facts], np.bool_)
     is_node = np.array([facts.node_name is not None for facts in table.facts], np.bool_)
-    own = keys.where(~is_swept[keys.speakers])
-    own = own.where(~are_among(own.hashes, table.column(attrgetter("name_keys")).hashes))
-    claimed = own.of(_find_claimants(table, is_swept))
+    claimants = _find_claimants(table, is_swept)
     listed = _number_listed(table, origins)
     described = keys.of(_find_descriptions(table, names, origins, listed)).with_rows(
         _find_named(heard_names, names, listed)
     )
+    own = keys.where(~is_swept[keys.speakers])
+    own = own.where(~are_among(own.hashes, table.column(attrgetter("name_keys")).hashes))
+    claimed = own.of(claimants)
     heard = table.heard_rows()
     swept_switches = keys.where((is_swept & is_switch)[keys.speakers])
     heard_by_nodes = heard.where(is_node[heard.speakers])

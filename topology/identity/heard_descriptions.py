@@ -4,16 +4,23 @@ A host's report may be wrong or hostile, and a switch without a report of its ow
 what hosts hear. So the description of such a device (its ids, name and kind) is the one that most
 devices hear, and a host's own name never is the name of another device. A device that only one host
 hears is described by this host alone. Switches' reports come from walks, and are not limited.
+
+Two switches may send one chassis id, for example after a configuration was copied. If several hosts
+hear each of two names, and hear the same ports under both, no single device has all these cables:
+the id then identifies neither, and the names tell the switches apart.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Final, NamedTuple, TypeAlias
 
 from topology.identity.claim_facts import ClaimTable, node_of
+from topology.identity.dispute_findings import Dispute, Verdict, describe_disputes
+from topology.identity.dispute_resolution import UndisputedClaims
 from topology.model.claims import Claim, Origin, strong_key
 from topology.model.facts import Device, DeviceKind, Neighbor, Port
 from topology.model.ids import Id, IdKind, short_name
@@ -21,6 +28,9 @@ from topology.model.ids import Id, IdKind, short_name
 _Subject: TypeAlias = Id | str
 """A device that is heard: one of its ids, or its short name if it sends no id."""
 _SPEAKING: Final = frozenset({Origin.REPORT, Origin.CAPTURE})
+_MIN_WITNESSES: Final = 2
+"""Hosts that hear a name, and ports that are heard under two names, so that no host alone makes two
+devices of one."""
 
 
 class Description(NamedTuple):
@@ -71,7 +81,7 @@ class HeardDescriptions:
         """Add one device that a claim hears.
 
         Args:
-            description: by `describe`.
+            description: the description that `describe` returned.
             node: the node that hears it, if the claim is of a node.
         """
         for subject in description.ids:
@@ -135,19 +145,44 @@ class _Votes:
         default_factory=lambda: defaultdict(lambda: defaultdict(set))
     )
     """By shared name: the devices that are heard under it, with the numbers of the claims."""
+    witnesses: dict[Id, dict[str, dict[tuple[Id, ...], set[str]]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
+    )
+    """By contested id, name, and port that is heard: the nodes that hear it."""
+    shared: dict[tuple[Id, str], str] = field(default_factory=dict)
+    """By id and short name of a device that sends it: the short name of another that does too."""
+
+    def find_shared_ids(self) -> None:
+        """Find the ids that two devices send, after all votes are counted."""
+        for identifier, by_name in self.witnesses.items():
+            credible = {
+                name: ports
+                for name, ports in sorted(by_name.items())
+                if name and len(set().union(*ports.values())) >= _MIN_WITNESSES
+            }
+            for (name, ports), (other, other_ports) in combinations(credible.items(), 2):
+                both = [port for port in ports.keys() & other_ports.keys() if port]
+                if sum(ports[port].isdisjoint(other_ports[port]) for port in both) > 1:
+                    self.shared.setdefault((identifier, name), other)
+                    self.shared.setdefault((identifier, other), name)
+
+    def is_shared(self, description: Description) -> bool:
+        """Return whether a description has an id that another device sends too."""
+        name = short_name(description.name)
+        return any((identifier, name) in self.shared for identifier in description.ids)
 
     def usual(self, identifier: Id) -> Description:
         """Return the description that most claims give; of several, the one with fewest ids."""
         votes = self.descriptions[identifier]
         return min(
             votes,
-            key=lambda one: (-votes[one], len(one.ids), one.kind is DeviceKind.HOST, one),
+            key=lambda row: (-votes[row], len(row.ids), row.kind is DeviceKind.HOST, row),
         )
 
     def is_twin(self, name: str, subject: _Subject) -> bool:
-        """Return whether one claim alone hears a name from a device that others hear elsewhere.
+        """Return whether a single claim hears this device, and others hear its name elsewhere.
 
-        If each device of the name is heard by one claim alone, they may be the ports of one switch,
+        If every device of the name is heard by a single claim, they may be the ports of one switch,
         see `join.port_chassis_ids`.
         """
         named = self.named.get(name, {})
@@ -159,47 +194,60 @@ class _Votes:
         )
 
 
-def limit_claims(table: ClaimTable, heard: HeardDescriptions) -> Mapping[int, Claim]:
+def limit_claims(table: ClaimTable, heard: HeardDescriptions) -> UndisputedClaims:
     """Limit the reports of hosts to what others do not contradict.
 
-    Cost: O(claims); where devices are described differently, all reports are read once more, and
+    Cost: O(claims); if devices are described differently, all reports are read once more, and
     those that are contradicted twice.
 
     Args:
         table: all claims; their order has no effect on the descriptions.
-        heard: what all of them say.
-
-    Returns:
-        By claim number: the claim, corrected where most other devices contradict it.
+        heard: what the neighbor entries of all claims say.
     """
     votes = _Votes()
     if not heard.is_consistent:
         for number, claim in enumerate(table.claims):
             if claim.origin in _SPEAKING:
                 _count_votes(votes, heard, number, claim.device)
+        votes.find_shared_ids()
     changed: dict[int, Claim] = {}
     for number, (claim, facts) in enumerate(zip(table.claims, table.facts, strict=True)):
-        if claim.origin is not Origin.REPORT or facts.node_name is None:
-            continue
+        node = facts.node_name if claim.origin is Origin.REPORT else None
         # Without votes, a host can contradict the others only by its own name.
-        if heard.is_consistent and not heard.has_foreign_name(facts.name, facts.node_name):
+        if node is not None and (
+            not heard.is_consistent or heard.has_foreign_name(facts.name, node)
+        ):
+            limited = _limit_claim(claim, heard, votes)
+        elif votes.shared and claim.origin in _SPEAKING:
+            limited = _forget_shared_ids(claim, votes)
+        else:
             continue
-        limited = _limit_claim(claim, heard, votes)
         if limited is not claim:
             changed[number] = limited
-    return changed
+    disputes = {
+        Dispute(
+            Verdict.NEITHER, min(name, other), max(name, other), (identifier.kind, identifier.value)
+        )
+        for (identifier, name), other in votes.shared.items()
+    }
+    return UndisputedClaims(changed, tuple(describe_disputes(disputes)))
 
 
 def _count_votes(votes: _Votes, heard: HeardDescriptions, number: int, device: Device) -> None:
     given: set[tuple[Id, Description]] = set()
+    node = node_of(device)
     for neighbor in _entries(device):
         description = describe(neighbor)
         subject = _subject_of(description)
         votes.speakers[subject].add(number)
-        given.update((id_, description) for id_ in description.ids if id_ in heard.contested)
+        contested = [id_ for id_ in description.ids if id_ in heard.contested]
+        given.update((id_, description) for id_ in contested)
         name = short_name(description.name)
         if name in heard.shared_names:
             votes.named[name][subject].add(number)
+        if node is not None:
+            for identifier in contested:
+                votes.witnesses[identifier][name][neighbor.port_ids].add(node)
     for identifier, description in given:
         votes.descriptions[identifier][description] += 1
 
@@ -210,19 +258,38 @@ def _limit_claim(claim: Claim, heard: HeardDescriptions, votes: _Votes) -> Claim
     if node is None or not heard.is_doubtful(device, node):
         return claim
     name = node if heard.has_foreign_name(device.name, node) else device.name
-    ports = tuple(_limit_port(port, heard, votes) for port in device.ports)
+    ports = _change_entries(device, lambda entry: _limit_entry(entry, heard, votes))
     limited = replace(device, name=name, ports=ports)
     return claim if limited == device else Claim(limited, claim.origin)
 
 
-def _limit_port(port: Port, heard: HeardDescriptions, votes: _Votes) -> Port:
-    limited = tuple(_limit_entry(neighbor, heard, votes) for neighbor in port.neighbors)
-    return port if limited == port.neighbors else port._replace(neighbors=limited)
+def _forget_shared_ids(claim: Claim, votes: _Votes) -> Claim:
+    """Return a claim whose entries have no id that several devices send."""
+
+    def forget(neighbor: Neighbor) -> Neighbor:
+        return _without_ids(neighbor) if votes.is_shared(describe(neighbor)) else neighbor
+
+    device = replace(claim.device, ports=_change_entries(claim.device, forget))
+    return claim if device == claim.device else Claim(device, claim.origin)
+
+
+def _without_ids(neighbor: Neighbor) -> Neighbor:
+    """Return an entry that only its name identifies."""
+    return neighbor._replace(device_ids=())
+
+
+def _change_entries(device: Device, change: Callable[[Neighbor], Neighbor]) -> tuple[Port, ...]:
+    """Return the ports of a device with its entries changed."""
+    return tuple(
+        port._replace(neighbors=tuple(map(change, port.neighbors))) for port in device.ports
+    )
 
 
 def _limit_entry(neighbor: Neighbor, heard: HeardDescriptions, votes: _Votes) -> Neighbor:
     """Return an entry as most devices describe what it hears."""
     description = describe(neighbor)
+    if votes.is_shared(description):
+        return _without_ids(neighbor)
     if not description.ids:
         return _identify_by_name(neighbor, heard, votes)
     first = description.ids[0]
@@ -242,7 +309,7 @@ def _limit_entry(neighbor: Neighbor, heard: HeardDescriptions, votes: _Votes) ->
 
 
 def _identify_by_name(neighbor: Neighbor, heard: HeardDescriptions, votes: _Votes) -> Neighbor:
-    """Return an entry without ids with the id and the kind of the only other device of its name."""
+    """Give an entry without ids the id and the kind of the only other device of its name."""
     name = short_name(neighbor.device_name)
     others = [subject for subject in votes.named.get(name, ()) if isinstance(subject, Id)]
     if len(others) != 1:

@@ -25,7 +25,7 @@ class IdOwners:
     hashes: NDArray[np.int64]
     """Hashes of the keys, ascending."""
     node_indices: NDArray[np.int32]
-    """In the order of `hashes`: the index into `nodes`."""
+    """The index into `nodes`, in the order of `hashes`."""
 
     def get(self, key: Key) -> str | None:
         """Return the node that has an id, or None if no node or several nodes have it."""

@@ -6,8 +6,8 @@ the two names has no domain, and if only one node and one host have the label. A
 gives to several nodes means none of them, unless one of them is called so and nothing in its entry
 says otherwise.
 
-The description of an HCA is free text. It means the node whose name is in it as a word, wherever it
-stands, and none if it has the names of several.
+The description of an HCA is free text. It means the node whose name is one of its words, at any
+place. If it has the names of several nodes, it means none of them.
 """
 
 from __future__ import annotations
@@ -26,6 +26,15 @@ from topology.model.ids import DEFAULT_HOST_NAMES, Id, IdKind, first_label, full
 
 NAME_SUBTYPES: Final = frozenset({"local", "ifname", "ifalias"})
 """The subtypes of a chassis id that is a text, often the name of the device."""
+_WEAK_KINDS: Final = frozenset(
+    {
+        IdKind.NODE_NAME,
+        IdKind.HOSTNAME,
+        IdKind.IP,
+        IdKind.CHASSIS_ID,
+        IdKind.SYSTEM_IMAGE_GUID,
+    }
+)
 _NOBODY: Final = ""
 """The owner of a name that several nodes or hosts have."""
 _MAX_SHOWN: Final = 4
@@ -110,7 +119,7 @@ class NodeNames:
         return text if nodes and self.find_in_text(host) != nodes else host
 
     def find_rivals(self, name: str) -> tuple[str, ...]:
-        """Return the nodes among which a name does not decide."""
+        """Return the nodes that share a name, so that it means none of them."""
         if not self.rivals or self.find(name) is not None:
             return ()
         full = full_name(name)
@@ -127,7 +136,7 @@ def build_node_names(
 
     Args:
         nodes: each node with its ids; only those of `list_weak_ids` count.
-        other_names: what other devices call themselves, or are called by a sweep.
+        other_names: names of other devices, from themselves or from a sweep.
     """
     rivals: dict[str, set[str]] = defaultdict(set)
     by_name: dict[str, str] = {}
@@ -214,7 +223,8 @@ def _listed_ids(claim: Claim) -> Sequence[Id]:
 
 def list_weak_ids(ids: Sequence[Id]) -> Sequence[Id]:
     """Return the ids in an entry of the inventory that join no device by themselves."""
-    return [found for found in ids if _is_name(found) or found.kind is IdKind.SYSTEM_IMAGE_GUID]
+    weak = (found for found in ids if found[0] in _WEAK_KINDS)
+    return [found for found in weak if found.kind is IdKind.SYSTEM_IMAGE_GUID or _is_name(found)]
 
 
 def _is_name(identifier: Id) -> bool:
@@ -246,7 +256,7 @@ def _settle_rivals(
 
 
 def _find_other_names(by_name: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """Return the full names with a domain that are no node's, by first label."""
+    """Return the full names with a domain that belong to no node, by first label."""
     others: dict[str, str] = {}
     texts = (name for name in names if "." in name)
     for name in {full_name(word) for text in texts for word in _WORD.findall(text)}:

@@ -21,7 +21,7 @@ from topology.tiers.ranks import mark_leaves
 
 @dataclass(frozen=True, slots=True)
 class FoldedPlane:
-    """A plane in which all chips of a director but its leaves are one switch."""
+    """A plane in which the chips of each director, except its leaves, are one switch."""
 
     plane: Plane
     members: Mapping[int, tuple[int, ...]]
@@ -29,7 +29,7 @@ class FoldedPlane:
     are missing."""
 
     def unfold(self, switches: Iterable[int]) -> list[int]:
-        """Return some switches, each director as all its chips."""
+        """Return these switches, with each director replaced by all its chips."""
         return [chip for switch in switches for chip in self.members.get(switch, (switch,))]
 
 
@@ -55,7 +55,7 @@ def fold_directors(fabric: Fabric, plane: Plane) -> FoldedPlane:
 
 
 def _find_boxes(fabric: Fabric, plane: Plane) -> dict[Id, list[int]]:
-    """Return the switch chips of each chassis with several. HCAs of a host share a GUID too."""
+    """Return the switch chips of each chassis that has several; HCAs of a host share a GUID too."""
     chips_by_chassis: dict[Id, list[int]] = defaultdict(list)
     has_shared_image = columns_of(fabric).has_shared_image
     switches = [

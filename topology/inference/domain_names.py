@@ -23,12 +23,12 @@ _TOKEN = re.compile(r"\d+|[a-z]+|[^a-z\d]+")
 
 @dataclass(frozen=True, slots=True)
 class UnnamedDomain:
-    """A domain before it has a name."""
+    """A domain before a name is chosen for it."""
 
     tier: int
     tier_name: str
     nodes: frozenset[str]
-    """All nodes below it."""
+    """All nodes below the domain."""
     switches: tuple[str, ...]
     """Names given to its switches by people; empty unless every switch has one."""
     lowest_id: str

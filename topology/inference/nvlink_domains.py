@@ -43,7 +43,7 @@ CliqueByHost = Mapping[int, int]
 def find_cliques(fabric: Fabric) -> dict[int, int]:
     """Return the clique of each host that reports exactly one. Cost: O(links).
 
-    Only a host's own NVLink port shows its clique: another host's word about it does not count.
+    Only a host's own NVLink port shows its clique: another host's report about it does not count.
     """
     cliques_by_host: dict[int, set[int]] = defaultdict(set)
     columns = columns_of(fabric)
@@ -84,10 +84,10 @@ def add_clique_tier(
 
 
 def _has_tier(fabric: Fabric, groups: Sequence[TierGroup], cliques: CliqueByHost) -> bool:
-    """Return whether enough hosts are in cliques, and more than half of them below their leaf.
+    """Return whether enough hosts are in cliques, and most of them below the leaf of their clique.
 
-    That is the leaf group of most hosts of the clique. Hosts are counted, not cliques, so that one
-    host that reports another clique than its own neither adds the tier nor takes it away.
+    The leaf of a clique is the leaf group of most of its hosts. Hosts are counted, not cliques, so
+    that one host that reports another clique than its own neither adds the tier nor takes it away.
     """
     hosts_by_clique: dict[int, Counter[int]] = defaultdict(Counter)
     for group_index, group in enumerate(groups):
@@ -104,7 +104,7 @@ def _has_tier(fabric: Fabric, groups: Sequence[TierGroup], cliques: CliqueByHost
 
 
 def _count_needed_hosts(fabric: Fabric, groups: Sequence[TierGroup]) -> int:
-    """Return how many hosts below their leaf must report a clique for the tier to exist."""
+    """Return how many hosts below the leaf of their clique the tier needs."""
     nodes = columns_of(fabric).nodes
     num_nodes = sum(nodes[host] is not None for group in groups for host in group.hosts)
     return max(MIN_CLIQUE_HOSTS, -(-num_nodes * MIN_CLIQUE_PERCENT // 100))

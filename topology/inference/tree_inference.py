@@ -36,7 +36,8 @@ from topology.model.tree import (
     build_tree,
     find_tier_name_problem,
 )
-from topology.planes.plane import Plane, select_compute_plane
+from topology.planes.plane import Plane
+from topology.planes.plane_split import select_compute_plane
 from topology.planes.policy import COMPUTE
 from topology.tiers.domain_links import find_domain_links
 from topology.tiers.ranks import Ranks, rank_switches
@@ -60,9 +61,9 @@ def tier_names(
     """Return the tier names bottom-up: the configured names, then the default names.
 
     The default names are leaf, spine, core, core2 and so on; a tier of cliques below the leaves is
-    named `nvlink`. A tier without a configured name keeps
-    its default name, or is `tier-N` if that name is configured for a lower tier: a cable must not
-    take the tree away because it adds a tier.
+    named `nvlink`. A tier without a configured name keeps its default name, or is `tier-N` if that
+    name is configured for a lower tier. This is no error: one cable can add a tier, and must not
+    cost the whole tree.
 
     Raises:
         ConfigError: a name is reserved or listed twice.

@@ -7,11 +7,12 @@ the port lines of each sweep. A claim has a span of rows.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby, pairwise
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -22,18 +23,27 @@ from topology.identity.claim_facts import (
     HashRows,
     read_facts,
 )
-from topology.identity.device_resolution import Entity
+from topology.identity.device_resolution import AMBIGUOUS, Entity
 from topology.identity.disputed_ids import neighbor_keys
 from topology.identity.heard_descriptions import HeardDescriptions
 from topology.identity.node_names import NodeNames, find_free_texts
-from topology.join.claim_rows import PortRowBuilder
-from topology.join.swept_nodes import SweptNodes, read_swept_nodes
+from topology.join.port_rows import (
+    NO_PORT,
+    Hashes,
+    PortRowBuilder,
+    PortRows,
+    PortTable,
+    expand_spans,
+    join_tables,
+    neighbor_entries,
+)
+from topology.join.swept_nodes import NO_NODE, SweptNodes, read_swept_nodes
 from topology.model.claims import Claim, Key, Origin, SweptClaims
-from topology.model.fabric_columns import Flags, Index
-from topology.model.facts import Device, DeviceKind
+from topology.model.fabric_columns import Codes, Flags, Index, Numbers
+from topology.model.facts import Device, DeviceKind, Neighbor
 from topology.model.ids import Id, IdKind
 from topology.model.lazy_rows import LazyTuple
-from topology.sources.ibnetdiscover.columns import SweptDevices
+from topology.sources.ibnetdiscover.devices import SweptDevices
 
 
 class ClaimedIds(LazyTuple[Id]):
@@ -64,7 +74,7 @@ class ClaimColumns:
 
     table: ClaimTable
     sweeps: list[SweptNodes]
-    """The sweeps that are taken from their columns."""
+    """The sweeps that are joined as columns; all other claims are read row by row."""
     sweep_of_claim: Index
     """NO_SWEEP for a claim that was read."""
     node_of_claim: Index
@@ -82,7 +92,7 @@ class ClaimColumns:
         """Return the descriptions of HCAs in sweeps that are not of the usual form, by claim."""
         rows = enumerate(zip(self.table.claims, self.table.facts, strict=True))
         hcas = (
-            (number, facts.name, _has_label(facts))
+            (number, facts.name, facts.has_label)
             for number, (claim, facts) in rows
             if claim.origin is Origin.SWEEP and facts.kind is DeviceKind.HOST
         )
@@ -98,7 +108,7 @@ class ClaimColumns:
         """Name hosts in sweeps by the nodes in their descriptions, given by claim."""
         for number, text in texts.items():
             facts = self.table.facts[number]
-            name = names.name_host(text, facts.name, has_label=_has_label(facts))
+            name = names.name_host(text, facts.name, has_label=facts.has_label)
             self.table.facts[number] = facts._replace(name=name)
 
     def replace(self, changed_claims: Mapping[int, Claim]) -> None:
@@ -112,11 +122,6 @@ class ClaimColumns:
             self.first_rows[number], self.num_rows[number] = len(self.rows), len(device.ports)
             self.rows.add(number, device, is_swept=claim.origin is Origin.SWEEP)
             self.table.add_heard(number, list(map(hash, _heard_keys(claim.origin, device))))
-
-
-def _has_label(facts: ClaimFacts) -> bool:
-    """Return whether the description of an HCA has an RDMA name: without, ports have its GUID."""
-    return facts.label is not None and "/" not in facts.label
 
 
 def _heard_keys(origin: Origin, device: Device) -> set[Key]:
@@ -133,7 +138,7 @@ def _heard_keys(origin: Origin, device: Device) -> set[Key]:
 
 @dataclass(slots=True)
 class ClaimReader:
-    """Reads claims in the order given; their numbers are positions until they are sorted."""
+    """Reads claims in the order given. Until they are sorted, a claim's number is its position."""
 
     claims: list[Claim] = field(default_factory=list)
     facts: list[ClaimFacts] = field(default_factory=list)
@@ -149,14 +154,14 @@ class ClaimReader:
 
     def read_device(self, claim: Claim, device: Device) -> None:
         """Add a claim, given its device."""
-        first_row = len(self.rows)
-        self.rows.add(len(self.claims), device, is_swept=claim.origin is Origin.SWEEP)
+        first_row, number = len(self.rows), len(self.claims)
+        self.claims.append(claim)
+        self.facts.append(read_facts(device))
         self.heard_descriptions.add(claim.origin, device)
         heard_keys = list(map(hash, _heard_keys(claim.origin, device)))
         if heard_keys:
-            self.heard[len(self.claims)] = heard_keys
-        self.claims.append(claim)
-        self.facts.append(read_facts(device))
+            self.heard[number] = heard_keys
+        self.rows.add(number, device, is_swept=claim.origin is Origin.SWEEP)
         self.sweep_of_claim.append(NO_SWEEP)
         self.node_of_claim.append(0)
         self.first_rows.append(first_row)
@@ -202,7 +207,7 @@ class ClaimReader:
             [self.claims[position] for position in order],
             [self.facts[position] for position in order],
         )
-        for number, position in enumerate(order):
+        for number, position in enumerate(order) if self.heard else ():
             table.add_heard(number, self.heard.get(position, ()))
         return ClaimColumns(
             table=table,
@@ -278,8 +283,9 @@ class DeviceIds(NamedTuple):
 def index_ids(columns: ClaimColumns, devices: Sequence[Entity]) -> DeviceIds:
     """Return the ids of devices, given in the order of the fabric. Cost: O(n log n) in ids."""
     device_of_claim = np.zeros(len(columns.table), np.intp)
-    for device, entity in enumerate(devices):
-        device_of_claim[entity.numbers] = device
+    claims = list(chain.from_iterable(entity.numbers for entity in devices))
+    sizes = [len(entity.numbers) for entity in devices]
+    device_of_claim[claims] = np.repeat(np.arange(len(devices)), sizes)
     images = columns.table.column(attrgetter("images"))
     heard_images = [
         (hash(found.value), device)
@@ -323,3 +329,218 @@ def _store_ids(columns: ClaimColumns, entity: Entity) -> tuple[Id, ...] | Claime
     if len(ids) > MAX_STORED_IDS:
         return ClaimedIds(entity.claims, entity.heard_ids)
     return tuple(sorted(ids))
+
+
+NO_KEY: Final = -1
+
+
+@dataclass(slots=True)
+class FabricRows:
+    """The rows of all claims."""
+
+    columns: ClaimColumns
+    read: PortRows
+    """The rows of the claims that were read; they come first."""
+    first_lines: Sequence[int]
+    """By sweep: the row of its first port line; then the number of rows."""
+    first_rows: Index
+    """By claim: its first row."""
+    table: PortTable
+    """The ports of all rows; the devices mean nothing."""
+    entry_stops: Numbers
+    """By row: the end of its neighbor entries."""
+    is_swept: Flags
+    """By entry: whether a sweep reports it."""
+    styles: Codes
+    """By entry: how the peer identifies its port; see `device_kinds`."""
+    far_rows: Numbers
+    """By entry: the row of the port that it means, for entries of sweeps; or NO_PORT."""
+    device_keys: Sequence[int]
+    """Hashes of strong keys of devices that are heard."""
+    heard: Numbers
+    """By entry: the first of `device_keys` that it has, or NO_KEY."""
+    _heard: tuple[int, Sequence[Neighbor]] = (-1, ())
+    """The claim that was read last, and its entries."""
+
+    @property
+    def num_read(self) -> int:
+        """The number of rows of claims that were read."""
+        return len(self.read.has_name)
+
+    @property
+    def num_read_entries(self) -> int:
+        """The number of neighbor entries in `read`. They come before the entries of sweeps."""
+        return len(self.read.entries.rows)
+
+    @property
+    def sweeps(self) -> Sequence[SweptNodes]:
+        """The sweeps that are joined as columns; all other claims are read row by row."""
+        return self.columns.sweeps
+
+    def first_far_keys(self) -> Hashes:
+        """Return the strongest key of the port that each entry means; 0 if none, and in sweeps."""
+        entries = self.read.entries
+        starts = (entries.key_stops - np.diff(entries.key_stops, prepend=0)).astype(np.intp)
+        has_key = starts < entries.key_stops
+        keys = np.zeros(len(self.heard), np.int64)
+        keys[: len(starts)][has_key] = entries.keys[starts[has_key]]
+        return keys
+
+    def find_owners(self, owner: Mapping[int, int]) -> Numbers:
+        """Return the entity that has the first strong key of each entry's device, or AMBIGUOUS."""
+        owners = [owner.get(key, AMBIGUOUS) for key in self.device_keys]
+        owners.append(AMBIGUOUS)  # of NO_KEY
+        found: Numbers = np.array(owners, np.int32)[self.heard]
+        return found
+
+    def own_keys(self, claim: int) -> list[list[int]]:
+        """Return the hashes of the keys of each port of a claim, strongest first."""
+        sweep = self.columns.sweep_of_claim.item(claim)
+        if sweep != NO_SWEEP:
+            return self.sweeps[sweep].own_keys(self.columns.node_of_claim.item(claim))
+        first = self.first_rows.item(claim)
+        stops = self.read.key_stops[first : first + self.columns.num_rows.item(claim)].tolist()
+        start = self.read.key_stops.item(first - 1) if first else 0
+        keys = self.read.keys[start : stops[-1] if stops else start].tolist()
+        spans = pairwise([0, *(stop - start for stop in stops)])
+        return [keys[slice(*span)] for span in spans]
+
+    def far_keys(self, entry: int) -> Sequence[int]:
+        """Return the hashes of the keys of the port that an entry means, strongest first."""
+        if entry < self.num_read_entries:
+            stops = self.read.entries.key_stops
+            start = stops.item(entry - 1) if entry else 0
+            keys: list[int] = self.read.entries.keys[start : stops.item(entry)].tolist()
+            return keys
+        row = int(np.searchsorted(self.entry_stops, entry, "right"))
+        number = bisect_right(self.first_lines, row) - 1
+        return self.sweeps[number].far_keys(row - self.first_lines[number])
+
+    def neighbor(self, claim: int, entry: int) -> Neighbor:
+        """Return a neighbor entry of a claim. Cost: reads the claim, once for entries in order."""
+        if self._heard[0] != claim:
+            device = self.columns.table.claims[claim].device
+            every = (neighbors for _, neighbors in neighbor_entries((device,)))
+            self._heard = (claim, list(chain.from_iterable(every)))
+        first_row = self.first_rows.item(claim)
+        first_entry = self.entry_stops.item(first_row - 1) if first_row else 0
+        return self._heard[1][entry - first_entry]
+
+    def key_rows(self, own_rows: Numbers, entities: Index) -> KeyRows:
+        """Return the keys of rows, sorted. Cost: O(n log n) in keys.
+
+        Args:
+            own_rows: the rows.
+            entities: the entity of each row.
+        """
+        was_read = own_rows < self.num_read
+        read, stops = own_rows[was_read], self.read.key_stops.astype(np.intp)
+        starts = stops - np.diff(stops, prepend=0)
+        sizes = stops[read] - starts[read]
+        keys = [self.read.keys[expand_spans(starts[read], sizes)]]
+        of_rows, owners = [np.repeat(read, sizes)], [np.repeat(entities[was_read], sizes)]
+        for sweep, (start, stop) in zip(self.sweeps, pairwise(self.first_lines), strict=True):
+            chosen = np.flatnonzero((own_rows >= start) & (own_rows < stop))
+            for line_keys, has_key in sweep.line_keys(own_rows[chosen] - start):
+                used = slice(None) if has_key is None else has_key
+                keys.append(line_keys[used])
+                of_rows.append(own_rows[chosen][used])
+                owners.append(entities[chosen][used])
+        return KeyRows.sort(np.concatenate(keys), np.concatenate(of_rows), np.concatenate(owners))
+
+
+def build_rows(columns: ClaimColumns) -> FabricRows:
+    """Return the rows of all claims. Cost: O(n) in ports, as arrays."""
+    read = columns.rows.build()
+    sizes = [len(read.has_name), *(len(sweep.line_nodes) for sweep in columns.sweeps)]
+    first_lines = np.cumsum(sizes).tolist()
+    first_rows = columns.first_rows.copy()
+    device_keys = read.entries.first_keys.tolist()
+    heard = [np.where(read.entries.has_key, np.arange(len(device_keys)), NO_KEY)]
+    far_rows = [np.full(len(device_keys), NO_PORT)]
+    counts = [np.diff(read.entry_stops, prepend=0)]
+    for number, sweep in enumerate(columns.sweeps):
+        own = np.flatnonzero(columns.sweep_of_claim == number)
+        nodes = columns.node_of_claim[own]
+        first_rows[own] = first_lines[number] + sweep.sweep.row_starts[nodes]
+        has_peer, far = sweep.has_peer(), sweep.find_far_lines()
+        counts.append(has_peer)
+        node, line = far.node[has_peer], far.line[has_peer]
+        heard.append(np.where(node == NO_NODE, NO_KEY, node + len(device_keys)).astype(np.int32))
+        far_rows.append(
+            np.where(line == NO_NODE, NO_PORT, line + first_lines[number]).astype(np.int32)
+        )
+        device_keys += [facts.keys[0] for facts in sweep.facts]
+    num_swept = sum(map(len, heard[1:]))
+    return FabricRows(
+        columns=columns,
+        read=read,
+        first_lines=first_lines,
+        first_rows=first_rows,
+        table=join_tables([read.table, *(sweep.table() for sweep in columns.sweeps)]),
+        entry_stops=np.cumsum(np.concatenate(counts), dtype=np.int32),
+        is_swept=np.concatenate([read.entries.is_swept, np.ones(num_swept, np.bool_)]),
+        styles=np.concatenate([read.entries.styles, np.zeros(num_swept, np.uint8)]),
+        far_rows=np.concatenate(far_rows).astype(np.int32),
+        device_keys=device_keys,
+        heard=np.concatenate(heard).astype(np.int32),
+    )
+
+
+class KeyRows(NamedTuple):
+    """The keys of rows, sorted by code, then row; each pair is there once."""
+
+    codes: Hashes
+    """By `HashRows.codes`."""
+    rows: Numbers
+    entities: Numbers
+
+    @classmethod
+    def sort(cls, keys: Hashes, rows: Numbers, entities: Index) -> KeyRows:
+        """Return keys, given each with its row and entity."""
+        codes = HashRows(keys, entities).codes()
+        order = np.lexsort((rows, codes))
+        codes, sorted_rows = codes[order], rows[order]
+        is_other = np.ones(len(codes), np.bool_)
+        is_other[1:] = (codes[1:] != codes[:-1]) | (sorted_rows[1:] != sorted_rows[:-1])
+        chosen = order[is_other]
+        return cls(
+            codes[is_other], rows[chosen].astype(np.int32), entities[chosen].astype(np.int32)
+        )
+
+
+class PairedRows(NamedTuple):
+    """Pairs of rows with a common key: at most two rows have a key, and a row is in one pair."""
+
+    is_paired: Flags
+    """By entity: whether its rows are paired in this way."""
+    first_rows: Numbers
+    """By row: the row of an earlier claim that describes the same port, or NO_PORT."""
+
+
+def pair_rows(keys: KeyRows, claims: Numbers, may_share: Flags) -> PairedRows:
+    """Return the pairs of rows of two claims that have a key in common. Cost: O(n) in keys.
+
+    Args:
+        keys: the keys of some entities.
+        claims: the position of each row's claim in the order of all claims.
+        may_share: one flag per entity: whether two of its rows may share a key.
+    """
+    codes, of_rows, owners = keys
+    at = np.flatnonzero(codes[1:] == codes[:-1])
+    pairs = np.stack([of_rows[at], of_rows[at + 1]], axis=1)
+    is_early = claims[pairs[:, 0]] < claims[pairs[:, 1]]
+    pairs = np.where(is_early[:, None], pairs, pairs[:, ::-1])
+    is_paired = may_share.copy()
+    is_paired[owners[at[:-1]][np.diff(at) == 1]] = False  # three rows have a key
+    is_paired[owners[at][claims[pairs[:, 0]] == claims[pairs[:, 1]]]] = False
+    first_rows = np.full(len(claims), NO_PORT, np.int32)
+    second_rows = first_rows.copy()
+    first_rows[pairs[:, 1]], second_rows[pairs[:, 0]] = pairs[:, 0], pairs[:, 1]
+    has_several = (first_rows[pairs[:, 1]] != pairs[:, 0]) | (
+        second_rows[pairs[:, 0]] != pairs[:, 1]
+    )
+    has_several |= (second_rows[pairs[:, 1]] != NO_PORT) | (first_rows[pairs[:, 0]] != NO_PORT)
+    is_paired[owners[at][has_several]] = False
+    first_rows[pairs[:, 1][~is_paired[owners[at]]]] = NO_PORT
+    return PairedRows(is_paired, first_rows)

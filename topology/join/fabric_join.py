@@ -16,11 +16,10 @@ from topology.identity.device_kinds import (
     sort_names,
 )
 from topology.identity.device_resolution import Entity, resolve_claims
+from topology.identity.dispute_resolution import resolve_disputes
 from topology.identity.heard_descriptions import limit_claims
 from topology.identity.node_names import read_node_names
-from topology.identity.quarantine import resolve_disputes
-from topology.join.claim_columns import index_ids, read_claims
-from topology.join.fabric_rows import build_rows
+from topology.join.claim_columns import build_rows, index_ids, read_claims
 from topology.join.link_pairs import PairingResult, pair_entries
 from topology.join.neighbor_resolution import NeighborResolver
 from topology.join.same_devices import join_same_devices
@@ -60,7 +59,7 @@ def build_fabric(
     """
     columns = read_claims(claims)
     limited = limit_claims(columns.table, columns.heard_descriptions)
-    columns.replace(limited)
+    columns.replace(limited.changed_claims)
     texts = columns.free_texts()
     names = read_node_names(columns.table, texts.values())
     columns.name_hosts(texts, names)
@@ -83,7 +82,7 @@ def build_fabric(
     entity_order = sort_names(titles)
     pairing = pair_entries(rows, entities, entries, entity_order)
     ids = index_ids(columns, [entities[entity_index] for entity_index in entity_order])
-    all_findings = [*undisputed.findings, *identities.findings, *findings]
+    all_findings = [*limited.findings, *undisputed.findings, *identities.findings, *findings]
     devices = tuple(
         _build_device(entities[entity_index], titles[entity_index], own_ids)
         for entity_index, own_ids in zip(entity_order, ids.ids, strict=True)

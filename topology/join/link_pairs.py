@@ -1,33 +1,35 @@
 """Find both ports of every neighbor entry, and pair the entries to links.
 
 An entry names a port in a way that only the port's owner can resolve: by keys. An entry of a sweep
-names a port line, which is found by node and number. Only entries whose port its owner does not
-claim are read again.
+names a port line, which is found by node and number. An entry is read again only if the owner of
+its port does not claim the port.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from topology.identity.device_resolution import Entity
-from topology.join.fabric_rows import FabricRows
+from topology.join.claim_columns import FabricRows
 from topology.join.neighbor_resolution import NeighborEntries
 from topology.join.numbered_ports import KeyIndex, PortNumberer, find_codes
-from topology.join.port_numbers import (
+from topology.join.port_rows import (
     NO_PORT,
+    PortTable,
+    PortTableBuilder,
     far_port_name,
     find_port,
     index_port,
+    join_tables,
     port_keys,
 )
-from topology.join.port_table import PortTable, PortTableBuilder, join_tables
-from topology.model.claims import Claim, Origin
+from topology.model.claims import Origin
 from topology.model.fabric_columns import (
     MEDIA,
     MEDIUM_CODES,
@@ -125,7 +127,7 @@ class _EntryPairer:
         return claimed
 
     def _find_by_keys(self, claimed: Numbers) -> None:
-        """Fill in the ports that entries of claims that were read name by a key."""
+        """Fill in the ports of the entries that name a port by a key, not by a line of a sweep."""
         entries, read = self._entries, self._rows.read.entries
         codes = self._numberer.key_columns(self._ports)
         chosen = np.flatnonzero((entries.numbers < len(read.rows)) & (claimed == NO_PORT))
@@ -184,8 +186,8 @@ class _EntryPairer:
         """Return the port that each entry names, with the keys that identify only this port.
 
         A MAC that several ports hear, such as that of the whole switch, identifies none of them. A
-        name identifies none if it comes with different other keys; otherwise one of the entries
-        may be stale.
+        name that several ports hear identifies none of them if its other keys differ. If they are
+        equal, one of the entries may be stale.
         """
         ends: list[_NamedEnd] = []
         codes, ports, others, names = array("q"), array("i"), array("q"), bytearray()
@@ -213,7 +215,7 @@ class _EntryPairer:
         ]
 
     def _find_mutual(self, missing: Index) -> Flags:
-        """Return which entries are about a device that also has one of them about the hearer."""
+        """Return which entries are mutual: each of the two devices has one about the other."""
         devices, peers = self._entries.devices[missing], self._entries.peers[missing]
         devices, peers = devices.astype(np.int64), peers.astype(np.int64)
         is_mutual: Flags = np.isin(devices << _HALF | peers, peers << _HALF | devices)
@@ -222,10 +224,10 @@ class _EntryPairer:
     def _pair_open_ends(self, open_ends: Mapping[int, _NamedEnd]) -> dict[int, int]:
         """Return the hearing port of the other end for entries that only elimination can resolve.
 
-        As many entries at each end of two devices are as many cables; if one end has more, its
-        further ones are cables that the other end does not hear. The names in which one end knows
-        the ports of the other have the order of those ports; if they have none, the cables are
-        taken in the order of their ports.
+        If two devices have equally many entries about each other, each pair is a cable. If one
+        device has more, the surplus is cables that the other device does not hear. The names that
+        one end gives the ports of the other end are in the order of those ports. Without such
+        names, the cables are in the order of their ports.
         """
         by_pair: dict[tuple[int, int], list[int]] = defaultdict(list)
         for entry, end in open_ends.items():
@@ -283,27 +285,34 @@ class _EntryPairer:
         """Return all entries as rows, given the port that each entry refers to."""
         entries = self._entries
         are_swept = self._rows.is_swept[entries.numbers]
-        facts = self._rows.columns.table.facts
-        media = [
-            _reported_media(
-                entity.claims, [facts[number].shows_ethernet for number in entity.numbers]
-            )
-            for entity in self._entities
-        ]
-        can_confirm = np.array(media, np.bool_)
         return NeighborRows(
             near=self._near,
             far=far,
-            can_confirm=can_confirm.reshape(-1, 2)[entries.peers, are_swept.astype(np.intp)],
+            can_confirm=self._have_reported_media()[entries.peers, are_swept.astype(np.intp)],
             is_swept=are_swept,
             rates=self._rows.table.rates[entries.rows],
         )
+
+    def _have_reported_media(self) -> Flags:
+        """Return, by device, whether its claims would show its Ethernet and InfiniBand cables.
+
+        Only a sweep shows the cables of an HCA; the host's own report does not.
+        """
+        table, (claims, owners) = self._rows.columns.table, self._numberer.claims_in_order()
+        origins = table.origins()
+        shows_ethernet = np.array([facts.shows_ethernet for facts in table.facts], np.bool_)
+        shows_ethernet &= origins == Origin.REPORT
+        shows_ethernet |= origins == Origin.CAPTURE
+        media = np.zeros((len(self._entities), 2), np.bool_)
+        media[owners[shows_ethernet[claims]], 0] = True
+        media[owners[origins[claims] == Origin.SWEEP], 1] = True
+        return media
 
     def find_lacking_ports(self, table: PortTable) -> Flags:
         """Return one flag per port: whether the full report of its device lacks it.
 
         A device that reports what its ports hear lacks a port that only others name, unless one of
-        its own ports may be it: one that is not down, and hears nothing.
+        its own ports may be that port: a port that is not down and hears nothing.
         """
         is_lacking = np.zeros(table.size, np.bool_)
         if table.size == self._num_claimed:
@@ -324,23 +333,6 @@ class _EntryPairer:
         added = np.arange(self._num_claimed, table.size)
         is_lacking[added] = ~may_have_more[table.devices[added]]
         return is_lacking
-
-
-def _reported_media(claims: Sequence[Claim], show_ethernet: Iterable[bool]) -> tuple[bool, bool]:
-    """Return whether the claims would report an Ethernet cable of a device, and an InfiniBand one.
-
-    Only a sweep shows the cables of an HCA; the host's own report does not.
-
-    Args:
-        claims: the claims about the device.
-        show_ethernet: for each claim, the result of `shows_ethernet` for a report.
-    """
-    origins = {claim.origin for claim in claims}
-    is_ethernet = Origin.CAPTURE in origins or any(
-        claim.origin is Origin.REPORT and is_shown
-        for claim, is_shown in zip(claims, show_ethernet, strict=True)
-    )
-    return is_ethernet, Origin.SWEEP in origins
 
 
 _HALF = 32
@@ -391,13 +383,15 @@ class CableColumns(NamedTuple):
                 moves that node alone, and the walk of a switch may lack ports.
         """
         is_both = self.is_reported_by_a & self.is_reported_by_b
-        teller = np.where(self.is_reported_by_a, self.a, self.b)
+        # The two ends of a cable that one end reports.
+        reporter = np.where(self.is_reported_by_a, self.a, self.b)
         silent = np.where(self.is_reported_by_a, self.b, self.a)
+        # By port: whether both ends report a cable of it, or it hears a peer that cannot report.
         is_confirmed, hears_another = (np.zeros(len(is_lacking), np.bool_) for _ in range(2))
         is_confirmed[np.concatenate([self.a[is_both], self.b[is_both]])] = True
-        hears_another[teller[~is_both & ~self.can_confirm & ~self.is_swept]] = True
-        is_denied = is_confirmed[teller] & self.can_confirm
-        is_without_port = is_lacking[silent] & ~is_of_node[teller]
+        hears_another[reporter[~is_both & ~self.can_confirm & ~self.is_swept]] = True
+        is_denied = is_confirmed[reporter] & self.can_confirm
+        is_without_port = is_lacking[silent] & ~is_of_node[reporter]
         is_contradicted = is_denied | hears_another[silent] | is_without_port
         is_disputed = is_confirmed[silent] | (is_contradicted & ~self.is_swept)
         return LinkColumns(

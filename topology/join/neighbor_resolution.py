@@ -15,8 +15,8 @@ import numpy as np
 
 from topology.identity.device_kinds import FORWARDS, STATION
 from topology.identity.device_resolution import AMBIGUOUS, Entity, Identities
-from topology.join.claim_rows import expand_spans
-from topology.join.fabric_rows import FabricRows
+from topology.join.claim_columns import FabricRows
+from topology.join.port_rows import expand_spans
 from topology.model.claims import Key, strong_key
 from topology.model.errors import show
 from topology.model.fabric_columns import Codes, Flags, Numbers
@@ -42,7 +42,7 @@ class NeighborEntries(NamedTuple):
         """Return the entries after entities were joined, sorted by the entity that hears.
 
         Args:
-            numbers: by old number of an entity: the new number.
+            numbers: the new number of each entity, indexed by its old number.
         """
         new_numbers = np.array(numbers, np.int32)
         devices = new_numbers[self.devices]
@@ -102,9 +102,9 @@ class NeighborResolver:
         """Return which entries hear a device behind another one, if nothing else describes it.
 
         The Linux on a SmartNIC and the hypervisor below a node send frames through the port of the
-        host, often with one factory id on every card. So what a source describes is at the end of
-        the cable, and not what only neighbors mention; of two that neighbors mention, what forwards
-        is, and not a station.
+        host, often with one factory id on every card. So a device that a source describes is at the
+        end of the cable, and not a device that only neighbors mention. Of two devices that only
+        neighbors mention, the one that forwards is there, and not a station.
         """
         is_claimed = (peers != AMBIGUOUS) & (peers < self.num_claimed)
         is_station, is_forwarding = (styles & STATION) != 0, (styles & FORWARDS) != 0
@@ -162,7 +162,11 @@ class NeighborResolver:
         return index
 
     def _mention_keys(self, neighbor: Neighbor) -> Sequence[Key]:
-        """Return the keys of a device without claims: ids, or else its name."""
+        """Return the keys of a device without claims: ids, or else its name.
+
+        If several devices share every key, each key is joined with the name, which may still tell
+        these devices apart.
+        """
         owner = self.identities.owner
         name = full_name(show(neighbor.device_name))
         keys = [key for identifier in neighbor.device_ids if (key := strong_key(identifier))]

@@ -1,7 +1,7 @@
-"""Number the ports of all devices: as arrays where two rows at most share a key, else key by key.
+"""Number the ports of all devices: as arrays if two rows at most share a key, else key by key.
 
 The ports of one device are numbered in the order of its claims. Two claims may describe the same
-port; a key that they share shows that. Keys are hashes, see `port_numbers.port_keys`.
+port; a key that they share shows that. Keys are hashes, see `port_rows.port_keys`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,22 @@ import numpy as np
 
 from topology.identity.claim_facts import HashRows
 from topology.identity.device_resolution import Entity
-from topology.join.claim_columns import NO_SWEEP
-from topology.join.claim_rows import Hashes, expand_spans
-from topology.join.fabric_rows import (
+from topology.join.claim_columns import (
+    NO_SWEEP,
     FabricRows,
     KeyRows,
     PairedRows,
     pair_rows,
 )
-from topology.join.port_numbers import NO_PORT, SEVERAL_PORTS, find_port, index_port
-from topology.join.port_table import PortTable
+from topology.join.port_rows import (
+    NO_PORT,
+    SEVERAL_PORTS,
+    Hashes,
+    PortTable,
+    expand_spans,
+    find_port,
+    index_port,
+)
 from topology.model.fabric_columns import STATE_CODES, UNKNOWN_RATE, Flags, Index, Numbers
 from topology.model.facts import PortState
 
@@ -35,16 +41,16 @@ _UNKNOWN: Final = STATE_CODES[PortState.UNKNOWN]
 
 @dataclass(slots=True)
 class _KeyedPorts:
-    """The ports of one entity that was numbered key by key; ports are numbers in the entity."""
+    """The ports of one entity that was numbered key by key; ports count within the entity."""
 
     rows: list[int]
     """All rows of the entity."""
     ports: list[int]
-    """In the order of `rows`: the port of the row."""
+    """The port of each row, in the order of `rows`."""
     near: list[int]
-    """In the order of `rows`: the port that the row's own keys name, or NO_PORT."""
+    """The port that each row's own keys name, or NO_PORT, in the order of `rows`."""
     is_named: list[bool]
-    """In the order of `rows`: whether the first key of the row names its port alone."""
+    """Whether the first key of each row names its port alone, in the order of `rows`."""
     first_rows: list[int]
     """By port: the first row that describes it."""
     index: KeyIndex
@@ -90,7 +96,7 @@ class PortNumberer:
         Cost: O(n log n); 4 µs for each port of an entity that is numbered key by key.
         """
         rows, columns = self.rows, self.rows.columns
-        claims, owners = self._claims_in_order()
+        claims, owners = self.claims_in_order()
         sizes = columns.num_rows[claims]
         own_rows = expand_spans(rows.first_rows[claims], sizes)
         row_owners = np.repeat(owners, sizes)
@@ -116,13 +122,15 @@ class PortNumberer:
     def _pair_rows(
         self, own_rows: Numbers, own_claims: Index, row_owners: Index, may_share: Flags
     ) -> None:
-        """Find the rows that describe the same port.
+        """Find, for each port that two claims describe, the row of the earlier claim.
+
+        An entity with more complicated matches stays unpaired, and is numbered key by key.
 
         Args:
-            own_rows: the rows of all entities in order.
-            own_claims: the position of each row's claim in the order of all claims.
+            own_rows: the rows of all claims, entity by entity in the order of the fabric.
+            own_claims: the position of each row's claim in that order.
             row_owners: the entity of each row.
-            may_share: by entity: whether two of its rows may share a key.
+            may_share: one flag per entity: whether two of its rows may share a key.
         """
         positions = np.full(self.rows.table.size, NO_PORT, np.int32)
         positions[own_rows] = own_claims
@@ -182,7 +190,7 @@ class PortNumberer:
                     states[first + port] = self.rows.table.states[row]
         return table
 
-    def _claims_in_order(self) -> tuple[Index, Index]:
+    def claims_in_order(self) -> tuple[Index, Index]:
         """Return the claims of all entities in order, and the entity of each."""
         ordered = self.order.tolist()
         numbers = [self.entities[entity].numbers for entity in ordered]
@@ -209,7 +217,7 @@ class PortNumberer:
     def _number_by_key(self, entity: int) -> _KeyedPorts:
         """Number the ports of one entity; ports of later claims are searched by their keys."""
         ports = _KeyedPorts([], [], [], [], [], {})
-        named: list[tuple[Sequence[int], bool]] = []
+        key_rows: list[tuple[list[int], bool]] = []
         has_names = self.rows.read.has_name
         for position, claim in enumerate(self.entities[entity].numbers):
             first = self.rows.first_rows.item(claim)
@@ -221,13 +229,14 @@ class PortNumberer:
                 index_port(ports.index, port, keys)
                 ports.rows.append(row)
                 ports.ports.append(port)
-                named.append((keys, row >= len(has_names) or has_names.item(row)))
-        for port, (own, has_name) in zip(ports.ports, named, strict=True):
-            near = ports.index.get(own[-1]) if has_name else None
+                key_rows.append((keys, row >= len(has_names) or has_names.item(row)))
+        for port, (keys, has_name) in zip(ports.ports, key_rows, strict=True):
+            # The name is the last key: it finds the port, unless several ports have the name.
+            near = ports.index.get(keys[-1]) if has_name else None
             if near is None or near == SEVERAL_PORTS:
-                near = find_port(ports.index, own)
+                near = find_port(ports.index, keys)
             ports.near.append(NO_PORT if near is None else near)
-            ports.is_named.append(bool(own) and ports.index[own[0]] == port)
+            ports.is_named.append(bool(keys) and ports.index[keys[0]] == port)
         return ports
 
     def index_of(self, entity: int) -> KeyIndex:
@@ -271,7 +280,7 @@ class PortNumberer:
 
 
 def find_codes(table: tuple[Hashes, Numbers], keys: Hashes, entities: Numbers) -> Numbers:
-    """Return the port of each key in an entity; SEVERAL_PORTS or NO_PORT, which are equal."""
+    """Return the port of each key in an entity; NO_PORT if no single port has the key."""
     codes, ports = table
     if not len(codes):
         return np.full(len(keys), NO_PORT, np.int32)

@@ -2,8 +2,9 @@
 
 Descriptions with one name are of one such switch if each has one id that one port hears, no two of
 them come from the same port, no port hears two of them, no management addresses contradict it, and
-the ids are in step with the numbers of the ports, as those of one box are. Two switches with one
-default name and address meet all but the last, so without it nobody can tell: a finding says so.
+the ids are in step with the numbers of the ports, as those of one box are. Two switches with the
+same default name and address meet all of these conditions but the last. So if only the last fails,
+the case is undecided, and a finding says so.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from topology.identity.device_kinds import FORWARDS
-from topology.join.claim_rows import encode_style
 from topology.join.neighbor_resolution import NeighborResolver
 from topology.join.port_ends import PortEnds
-from topology.join.port_numbers import PortKey, port_keys
+from topology.join.port_rows import PortKey, encode_style, port_keys
 from topology.model.claims import strong_key
 from topology.model.facts import DeviceKind
 from topology.model.ids import Id, IdKind, full_name
@@ -27,7 +27,7 @@ _MAX_STEP: Final = 8
 
 
 class NamesakePorts(NamedTuple):
-    """Descriptions of one name, each heard on another port alone."""
+    """Descriptions of one name, each heard on a port of its own."""
 
     name: str
     descriptions: Sequence[int]
@@ -52,7 +52,7 @@ class _PortOfSwitch(NamedTuple):
 def find_ids_per_port(
     resolver: NeighborResolver, ends: PortEnds, members: Iterable[int]
 ) -> Iterator[NamesakePorts]:
-    """Yield the descriptions of such switches, among those that share a word.
+    """Yield the descriptions of switches that send an id per port, among those that share a word.
 
     Cost: O(entries about them); reads the claims that hear them.
     """
@@ -72,42 +72,41 @@ def find_ids_per_port(
 
 
 def _read_port(ends: PortEnds, entity: int, ids: Iterable[Id]) -> _PortOfSwitch | None:
-    """Return the port on which a description is heard; None without one id and one hearer."""
-    keys = {key for one in ids if (key := strong_key(one)) is not None}
+    """Return the port on which a description is heard; None unless it has one id and one hearer."""
+    keys = {key for identifier in ids if (key := strong_key(identifier)) is not None}
     macs = [value for kind, value in keys if kind == IdKind.MAC]
     heard, hearing = ends.entries_about(entity), ends.hearing_ports(entity)
-    ports = {tuple(port_keys(one.port_ids, one.port_name)) for one in heard}
+    ports = {tuple(port_keys(neighbor.port_ids, neighbor.port_name)) for neighbor in heard}
     if not len(keys) == len(macs) == len(ports) == len(hearing) == 1:
         return None
     return _PortOfSwitch(
         int(macs[0].replace(":", ""), 16),
         ports.pop(),
         tuple(map(int, re.findall(r"[0-9]+", heard[0].port_name))),
-        frozenset(one.value for one in ids if one.kind is IdKind.IP),
+        frozenset(identifier.value for identifier in ids if identifier.kind is IdKind.IP),
         hearing.pop(),
-        any(FORWARDS & encode_style(one) for one in heard),
+        any(FORWARDS & encode_style(neighbor) for neighbor in heard),
     )
 
 
 def _may_be_one_switch(ports: Sequence[_PortOfSwitch]) -> bool:
-    are_apart = all(
-        len(set(column)) == len(ports)
-        for column in ([one.hearing_port for one in ports], [one.port for one in ports])
-    )
-    addresses = [one.addresses for one in ports if one.addresses]
+    hearing_ports = {port.hearing_port for port in ports}
+    sending_ports = {port.port for port in ports}
+    are_apart = len(hearing_ports) == len(sending_ports) == len(ports)
+    addresses = [port.addresses for port in ports if port.addresses]
     is_contradicted = bool(addresses) and not frozenset.intersection(*addresses)
     return are_apart and not is_contradicted
 
 
 def _are_in_step(ports: Sequence[_PortOfSwitch]) -> bool:
-    """Return whether ids differ as the one number that differs in the names of ports does."""
-    if len({len(one.numbers) for one in ports}) > 1:
+    """Return whether the ids differ by the same steps as the numbers of the ports."""
+    if len({len(port.numbers) for port in ports}) > 1:
         return False
-    columns = zip(*(one.numbers for one in ports), strict=True)
+    columns = zip(*(port.numbers for port in ports), strict=True)
     differing = [place for place, column in enumerate(columns) if len(set(column)) > 1]
     if len(differing) != 1:
         return False
-    rows = sorted((one.numbers[differing[0]], one.mac) for one in ports)
+    rows = sorted((port.numbers[differing[0]], port.mac) for port in ports)
     (first, first_mac), (second, second_mac) = rows[:2]
     if first == second:
         return False

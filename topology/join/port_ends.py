@@ -2,8 +2,8 @@
 
 Only LLDP and the like count: a sweep identifies every device by GUID.
 
-A port has one cable. Two descriptions of which each is at the other end of the same ports are of
-one device. A port is a device and a key of the port, because each end names it in its own words.
+A port has one cable. Two descriptions at the other end of the same ports are of one device. A port
+is a device and a key of the port, because each end names it in its own words.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from topology.join.fabric_rows import FabricRows
+from topology.join.claim_columns import FabricRows
 from topology.join.neighbor_resolution import NeighborEntries
 from topology.model.fabric_columns import Flags, Index, Numbers
 from topology.model.facts import Neighbor
@@ -114,10 +114,10 @@ class PortEnds:
 
 
 def count_shared_ends(far_ports: Mapping[int, Iterable[FarPort]]) -> dict[tuple[int, int], int]:
-    """Return how many devices have a port that two entities both are at the other end of.
+    """Return, by pair of entities, how many devices have a port at which both are reported.
 
     Args:
-        far_ports: by entity: the ports at the other ends of its cables.
+        far_ports: the ports at the other ends of an entity's cables, by entity.
     """
     devices: dict[tuple[int, int], set[int]] = defaultdict(set)
     for (device, _), pair in _pairs_per_port(far_ports):

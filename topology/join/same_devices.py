@@ -10,10 +10,10 @@ management address. Descriptions are joined by three kinds of evidence:
 2. Words: a name, a chassis id or an address that only descriptions without a contradiction share.
    A device that only one neighbor mentions is not joined with a device that has cables elsewhere:
    one false frame or report never joins two devices.
-3. What one port hears side by side is never one device.
-4. A switch may send another chassis id on each port, see `port_chassis_ids`.
+3. Ids per port: a switch may send another chassis id on each port, see `port_chassis_ids`.
 
-The order of claims has no effect.
+Two descriptions that one port hears side by side are never one device. The order of claims has no
+effect.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Final
 
 from topology.identity.device_resolution import AMBIGUOUS, Entity
 from topology.identity.node_names import NAME_SUBTYPES, NameKey, NodeNames
-from topology.join.fabric_rows import FabricRows
+from topology.join.claim_columns import FabricRows
 from topology.join.neighbor_resolution import NeighborEntries, NeighborResolver
 from topology.join.port_chassis_ids import find_ids_per_port
 from topology.join.port_ends import MAX_DESCRIPTIONS, FarPort, PortEnds, count_shared_ends
@@ -108,7 +108,7 @@ class _DeviceJudge:
                     self.join(entity, rival)
 
     def _find_same_cables(self, entity: int) -> int | None:
-        """Return the only description at most of the far ports of an entity."""
+        """Return the only description that is at more than half of the far ports of an entity."""
         devices: dict[int, set[int]] = defaultdict(set)
         for end in self.far_ports(entity):
             rivals = self.ends.at_ports().get(end, ())
@@ -127,8 +127,8 @@ class _DeviceJudge:
     def _num_comparable(self, entity: int, rival: int) -> int:
         """Return how many devices could show that two descriptions have the same cables.
 
-        A device that is known only as a neighbor says nothing itself; the devices that hear it do,
-        except those that may have another description among the neighbors.
+        A device that is known only as a neighbor reports nothing itself. The devices that hear it
+        count, except those that may have another description among the neighbors.
         """
         neighbors, heard = self.ends.heard_by(entity), self.ends.heard_by(rival)
         if heard:
@@ -159,21 +159,28 @@ class _DeviceJudge:
         )
 
     def _shared_devices(self, members: Iterable[int]) -> dict[tuple[int, int], int]:
-        """Return how many devices have a port that both of a pair are at the other end of."""
+        """Return, by pair of members, how many devices have a port at which both are reported."""
         return count_shared_ends({entity: self.far_ports(entity) for entity in members})
 
     def join_namesakes(self) -> None:
-        """Join the descriptions that share a word."""
+        """Join the descriptions that share a word, as far as their ids and cables allow it."""
         for word, members in self._find_namesakes():
-            for alike in find_ids_per_port(self.resolver, self.ends, members):
-                if alike.are_one_switch:
-                    for description in alike.descriptions[1:]:
-                        self.join(alike.descriptions[0], description)
-                elif alike.are_forwarding:
-                    self.unclear_switches[alike.name] = len(alike.descriptions)
+            self._join_ids_per_port(members)
             groups = sorted({self.find(entity) for entity in members})
             if 1 < len(groups) <= _MAX_NAMESAKES:
                 self._join_by_word(word, groups)
+
+    def _join_ids_per_port(self, members: Sequence[int]) -> None:
+        """Join the descriptions of a switch that sends another id from each port.
+
+        Descriptions that may be such a switch, or several switches, are put in `unclear_switches`.
+        """
+        for alike in find_ids_per_port(self.resolver, self.ends, members):
+            if alike.are_one_switch:
+                for description in alike.descriptions[1:]:
+                    self.join(alike.descriptions[0], description)
+            elif alike.are_forwarding:
+                self.unclear_switches[alike.name] = len(alike.descriptions)
 
     def _join_by_word(self, word: NameKey, members: Sequence[int]) -> None:
         pairs = [pair for pair in combinations(members, 2) if self._may_be_one(*pair)]
@@ -215,7 +222,7 @@ class _DeviceJudge:
         return True
 
     def _is_credible(self, group: Sequence[int], groups: Sequence[Sequence[int]]) -> bool:
-        """Return whether a description says enough to be of a device with other cables."""
+        """Return whether a description has enough evidence to join a device with other cables."""
         if any(entity < self.resolver.num_claimed for entity in group):
             return True
         others = [entity for other in groups if other is not group for entity in other]
@@ -325,7 +332,7 @@ def is_swept(entity: Entity) -> bool:
 
 
 def are_different(first: Entity, second: Entity) -> bool:
-    """Return whether two descriptions are of different devices, whatever hears them."""
+    """Return whether two descriptions are of different devices, on whatever port they are heard."""
     nodes = {first.node, second.node} - {None}
     kinds = {first.kind, second.kind} - {DeviceKind.UNKNOWN}
     return len(nodes) > 1 or len(kinds) > 1 or _have_other_domains(first.names, second.names)
@@ -333,16 +340,18 @@ def are_different(first: Entity, second: Entity) -> bool:
 
 def _have_other_domains(names: Iterable[str], others: Iterable[str]) -> bool:
     """Return whether two devices have the same first label in different domains."""
-    full, other_full = ({full_name(name) for name in row if "." in name} for row in (names, others))
-    labels = {first_label(name) for name in full} & {first_label(name) for name in other_full}
-    return any(
-        {name for name in full if first_label(name) == label}.isdisjoint(other_full)
-        for label in labels
-    )
+    full_names = {full_name(name) for name in names if "." in name}
+    other_names = {full_name(name) for name in others if "." in name}
+    common_labels = set(map(first_label, full_names)) & set(map(first_label, other_names))
+    for label in common_labels:
+        of_label = {name for name in full_names if first_label(name) == label}
+        if of_label.isdisjoint(other_names):
+            return True
+    return False
 
 
 def has_contradiction(first: Entity, second: Entity) -> bool:
-    """Return whether two descriptions differ where those of one device rarely do.
+    """Return whether two descriptions differ in facts that rarely differ for one device.
 
     A device has one set of node GUIDs, and sends one chassis id of subtype MAC. It has more MACs
     than a source lists. Two sources of one origin are about two devices.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topology.identity.claim_facts import ClaimFacts
-from topology.join.port_table import PortTable
+from topology.join.port_rows import PortTable
 from topology.model.claims import SweptClaim
 from topology.model.errors import show
 from topology.model.fabric_columns import (
@@ -28,16 +28,9 @@ from topology.model.fabric_columns import (
 )
 from topology.model.facts import DeviceKind, Medium, PortState
 from topology.model.ids import IdKind
-from topology.sources.ibnetdiscover.columns import (
-    HCA,
-    NO_GUID,
-    RATES,
-    ROUTER,
-    SWITCH,
-    Offsets,
-    SweepColumns,
-    SweptDevices,
-)
+from topology.sources.ibnetdiscover.columns import SweepColumns
+from topology.sources.ibnetdiscover.devices import SweptDevices
+from topology.sources.ibnetdiscover.rows import HCA, NO_GUID, RATES, ROUTER, SWITCH
 from topology.sources.infiniband.node_names import host_name
 
 NO_NODE: Final = -1
@@ -64,7 +57,7 @@ class HcaLabels:
 
 
 class FarLine(NamedTuple):
-    """The port that a port line means."""
+    """The far end of a port line."""
 
     node: Index
     """NO_NODE if the peer has no record."""
@@ -119,12 +112,10 @@ class SweptNodes:
 
     def _search_lines(self, nodes: Index, numbers: Index) -> tuple[Index, Flags]:
         """Return the line of each port, given by node and number, and whether the line exists."""
-        columns, owners = self.sweep.columns, self.line_nodes.astype(np.intp)
-        order = np.lexsort((columns.numbers, owners))
-        keys = (owners[order] << 16) | columns.numbers[order]
+        keys = (self.line_nodes.astype(np.intp) << 16) | self.sweep.columns.numbers
         wanted = (nodes << 16) | numbers
         positions = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        return order[positions], keys[positions] == wanted
+        return positions, keys[positions] == wanted
 
     def table(self) -> PortTable:
         """Return the ports of all port lines; their devices are nodes."""
@@ -161,7 +152,7 @@ class SweptNodes:
         return f"{self.labels.of(node) or self.guid(node)}/{number}"
 
     def name_hashes(self, lines: Numbers) -> NDArray[np.int64]:
-        """Return the hash of the key that the name of each port is; one for each distinct name."""
+        """Return the hash of each port's name as a key; each distinct name is hashed once."""
         nodes = self.line_nodes[lines]
         _, firsts, names = np.unique(
             self._name_codes(nodes, lines), return_index=True, return_inverse=True
@@ -183,13 +174,17 @@ class SweptNodes:
         return codes
 
     def line_keys(self, lines: Numbers) -> Iterator[tuple[NDArray[np.int64], Flags | None]]:
-        """Yield the hashes of one kind of key of each line, and which have it; None for all."""
+        """Yield, for each kind of key, the hash of every line, and flags of the lines with a key.
+
+        The flags are None if all lines have a key of the kind.
+        """
         columns, nodes = self.sweep.columns, self.line_nodes[lines]
         numbers, own_guids = columns.numbers[lines].tolist(), columns.own_guids[lines]
         pairs = zip(columns.guids[nodes].tolist(), numbers, strict=True)
         guids = [hash(("guid", f"{guid:016x}/{port}")) for guid, port in pairs]
         yield np.array(guids, np.int64), None
-        yield np.array(hash_guids(IdKind.PORT_GUID, own_guids), np.int64), own_guids != NO_GUID
+        port_guids = [hash((IdKind.PORT_GUID, f"{guid:016x}")) for guid in own_guids.tolist()]
+        yield np.array(port_guids, np.int64), own_guids != NO_GUID
         yield self.name_hashes(lines), None
 
     def guid(self, node: int) -> str:
@@ -207,14 +202,8 @@ class SweptNodes:
 
     def digests(self) -> NDArray[np.uint64]:
         """Return a number per node that depends on all that its claim contains."""
-        columns, texts = self.sweep.columns, self.sweep.texts
-        hash_of: dict[bytes, int] = {}
-
-        def text_hashes(starts: Offsets, stops: Offsets) -> NDArray[np.uint64]:
-            raw = (texts.raw(*span) for span in zip(starts.tolist(), stops.tolist(), strict=True))
-            hashes = [hash_of.setdefault(text, hash(text)) for text in raw]
-            return np.array(hashes, np.int64).view(np.uint64)
-
+        columns = self.sweep.columns
+        hashes = np.array(list(map(hash, self.sweep.texts)), np.int64).view(np.uint64)
         lines = _mix(
             columns.numbers,
             columns.own_guids,
@@ -223,7 +212,7 @@ class SweptNodes:
             columns.far_numbers,
             columns.far_guids,
             columns.rates,
-            text_hashes(columns.peer_starts, columns.peer_stops),
+            hashes[columns.peer_texts],
             self.find_far_lines().node != NO_NODE,
         )
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(lines, dtype=np.uint64)])
@@ -231,8 +220,8 @@ class SweptNodes:
             columns.letters,
             columns.guids,
             columns.images,
-            self.sweep.aggregation(),
-            text_hashes(columns.text_starts, columns.text_stops),
+            self.sweep.aggregation,
+            hashes[columns.texts],
             columns.num_rows,
             sums[self.sweep.row_stops] - sums[self.sweep.row_starts],
         )
@@ -243,7 +232,7 @@ class SweptNodes:
         guid, number = f"{columns.peers.item(line):016x}", columns.far_numbers.item(line)
         name = str(number)
         if columns.peer_letters[line] == HCA:
-            text = self.sweep.texts[int(columns.peer_starts[line]), int(columns.peer_stops[line])]
+            text = self.sweep.texts[columns.peer_texts.item(line)]
             name = f"{host_name(text)[1] or guid}/{number}"
         return _port_keys((guid, number), columns.far_guids.item(line), name)
 
@@ -256,7 +245,7 @@ def read_swept_nodes(devices: SweptDevices) -> SweptNodes | None:
     sweep = devices.sweep
     if not _is_plain(sweep) or not np.isin(sweep.columns.peer_letters, _PEER_LETTERS).all():
         return None
-    names, rdma_names = devices.describe()
+    names, rdma_names = devices.described
     distinct = {"": 0}
     codes = [distinct.setdefault(name, len(distinct)) for name in rdma_names]
     labels = HcaLabels(np.array(codes, np.intp), list(distinct))
@@ -281,30 +270,36 @@ def _read_facts(
     node_keys = [hash((IdKind.NODE_GUID, guid)) for guid in guids]
     letters = columns.letters.tolist()
     kinds = [_KINDS[letter] for letter in letters]
-    for node in np.flatnonzero(sweep.aggregation()).tolist():
+    for node in np.flatnonzero(sweep.aggregation).tolist():
         kinds[node] = DeviceKind.AGGREGATION
     images = {
         image: (hash(f"{image:016x}"),) if image != NO_GUID else ()
         for image in set(columns.images.tolist())
     }
-    rows = zip(
+    own_images = [images[image] for image in columns.images.tolist()]
+    rows = zip(  # in the order of the fields of ClaimFacts
         kinds,
         names,
+        repeat(None),
+        repeat(None),
         _claim_keys(sweep, node_keys),
-        node_keys,
-        columns.images.tolist(),
+        repeat(()),
+        zip(node_keys),  # a tuple of one key each
         _first_labels(sweep, guids, labels),
-        strict=True,
+        repeat(()),
+        [1 + len(own) for own in own_images],
+        own_images,
+        repeat(object=True),
+        repeat(object=False),
+        repeat(object=False),
     )
-    for kind, name, keys, key, image, label in rows:
-        own = images[image]
-        yield ClaimFacts(kind, name, None, None, keys, (), (key,), label, (), 1 + len(own), own)
+    return map(ClaimFacts._make, rows)
 
 
 def _first_labels(
     sweep: SweepColumns, guids: Sequence[str], labels: HcaLabels
 ) -> Iterator[str | None]:
-    """Yield the RDMA device of the first port of each node, or the port's name; None without."""
+    """Yield the RDMA device of each node's first port, or the port's name; None without a port."""
     columns = sweep.columns
     has_port = columns.num_rows > 0
     numbers = np.zeros(len(guids), np.intp)
@@ -324,11 +319,6 @@ def _first_labels(
             yield labels.texts[code] if code else f"{guid}/{number}"
         else:
             yield str(number)
-
-
-def hash_guids(kind: IdKind, guids: np.ndarray) -> list[int]:
-    """Return the hashes of the keys of GUIDs."""
-    return [hash((kind, f"{guid:016x}")) for guid in guids.tolist()]
 
 
 def _claim_keys(sweep: SweepColumns, node_keys: Sequence[int]) -> Iterator[tuple[int, ...]]:

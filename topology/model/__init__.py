@@ -11,6 +11,7 @@
     surplus_rows     which rows of a bounded table make room: of the owner that has the most
     tree            TopologyTree and Domain: build, render, parse and compare
     cabling_plan    a cabling plan as a person wrote it
+    plug_moves      which plugs to move where either end of the cables could
     errors          every error of the project, in one tree
     kube_errors     an answer of the Kubernetes API server to the KubeError it means
     name_ranges     names in the form of Slurm's hostlists

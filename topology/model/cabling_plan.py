@@ -52,8 +52,8 @@ def cable_error(cable: PlannedCable, problem: str, *, form: str, source: str) ->
 
 
 def show_end(end: PortName) -> str:
-    """Return an end as `DEVICE port PORT`, safe to print."""
-    return f"{show(end.device)} port {show(end.port)}"
+    """Return an end as `DEVICE port PORT`, safe to print; without a port, only the device."""
+    return f"{show(end.device)} port {show(end.port)}" if end.port else show(end.device)
 
 
 def show_cable(a: PortName, b: PortName) -> str:

@@ -118,13 +118,15 @@ class SweptClaim(LazyClaim):
     __slots__ = ("_devices", "_index")
 
     _index: int
-    _devices: Sequence[Device]
+    _devices: NamedDevices
 
-    def __init__(self, devices: Sequence[Device], index: int, name: str) -> None:
-        """Store the devices of the sweep, the index of this one, and its name."""
-        super().__init__(Origin.SWEEP, name)
-        object.__setattr__(self, "_devices", devices)
-        object.__setattr__(self, "_index", index)
+    def __init__(self, devices: NamedDevices, index: int, name: str) -> None:
+        """Keep the sweep's devices and this device's index; the device is built only when read."""
+        set_field = object.__setattr__  # without `super`: a fabric has a hundred thousand
+        set_field(self, "origin", Origin.SWEEP)
+        set_field(self, "_name", name)
+        set_field(self, "_devices", devices)
+        set_field(self, "_index", index)
 
     @property
     def device(self) -> Device:
@@ -133,18 +135,17 @@ class SweptClaim(LazyClaim):
 
     @property
     def ids(self) -> tuple[Id, ...]:
-        """The ids of the device, without building a device that is built on demand."""
-        devices = self._devices
-        return (
-            devices.ids_at(self._index)
-            if isinstance(devices, NamedDevices)
-            else devices[self._index].ids
-        )
+        """The ids of the device, without building the device."""
+        return self._devices.ids_at(self._index)
 
 
 @runtime_checkable
 class NamedDevices(Protocol):
     """A sequence of devices that knows their names and ids without building them."""
+
+    def __getitem__(self, index: int, /) -> Device:
+        """Return one device, built on every access."""
+        ...
 
     def names(self) -> list[str]:
         """Return the name of each device, in order."""
@@ -165,10 +166,9 @@ class SweptClaims:
         """Yield one claim per device."""
         devices = self.devices
         if isinstance(devices, NamedDevices):
-            names = devices.names()
-        else:
-            names = [device.name for device in devices]
-        return (SweptClaim(self.devices, index, name) for index, name in enumerate(names))
+            names = enumerate(devices.names())
+            return (SweptClaim(devices, index, name) for index, name in names)
+        return (Claim(device, Origin.SWEEP) for device in devices)
 
 
 def expand_claims(claims: Iterable[Claim | SweptClaims]) -> Iterator[Claim]:

@@ -52,7 +52,14 @@ def list_some(texts: Iterable[str], limit: int) -> str:
 
 
 class TopologyError(Exception):
-    """Base class of every error that the project raises on purpose."""
+    """Base class of every error that the project raises on purpose.
+
+    Its texts are printable, whatever they quote: control and bidi characters are escaped.
+    """
+
+    def __init__(self, *args: object) -> None:
+        """Escape and store the arguments."""
+        super().__init__(*(show(arg, len(arg)) if isinstance(arg, str) else arg for arg in args))
 
 
 class ConfigError(TopologyError):
@@ -68,16 +75,13 @@ class ParseError(TopologyError):
         """Store the fields.
 
         Args:
-            problem: what is wrong and what was expected, in a few words.
-            source: where the input comes from, such as a file name.
+            problem: the fault, and what was expected, in a few words.
+            source: the origin of the input, such as a file name.
             line: 1-based line, or None if the input has no lines.
-            excerpt: the offending text; trimmed and escaped here.
+            excerpt: the offending text; trimmed here.
         """
-        super().__init__(problem, source, line, excerpt)
-        self.problem = problem
-        self.source = source
-        self.line = line
-        self.excerpt = show(excerpt)
+        super().__init__(problem, source, line, show(excerpt))
+        self.problem, self.source, self.line, self.excerpt = self.args
 
     def __reduce__(self) -> tuple[object, ...]:
         """Support pickling although the fields are keyword arguments."""
@@ -209,8 +213,7 @@ class PlacementRequestError(TopologyError):
     def __init__(self, field: str, problem: str) -> None:
         """Store the path of the field and what is wrong with it."""
         super().__init__(field, problem)
-        self.field = field
-        self.problem = problem
+        self.field, self.problem = self.args
 
     def __str__(self) -> str:
         """Return `field: problem`."""

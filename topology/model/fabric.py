@@ -79,7 +79,7 @@ class Fabric:
     """All devices, ports and links that are known, and how they are wired."""
 
     devices: Sequence[FabricDevice]
-    """In natural order of their names."""
+    """The devices in natural order of their names."""
     ports: Sequence[FabricPort]
     """Grouped by device."""
     links: Sequence[Link]

@@ -45,7 +45,7 @@ class LinkColumns(NamedTuple):
 
 
 class NameCodes(NamedTuple):
-    """The names of some ports as codes; ports of one rail share few distinct names."""
+    """The names of ports as codes; ports of one rail share few distinct names."""
 
     codes: Index
     """One entry per port: the index of its name in `texts`."""
@@ -66,7 +66,7 @@ class PortNames(LazyRows[str]):
 
         Args:
             size: the number of ports.
-            make: as for `LazyRows`.
+            make: the same argument as in `LazyRows`.
             code: returns the names of the given ports as codes.
         """
         super().__init__(size, make)

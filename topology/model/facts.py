@@ -14,6 +14,9 @@ from typing import Any, Final, NamedTuple
 from topology.model.errors import ParseError
 from topology.model.ids import Id
 
+_WHOLE_PERCENT: Final = 9.5
+"""From here on, a percentage is shown without decimals."""
+
 
 class DeviceKind(StrEnum):
     """A host has an HCA or NIC, a switch forwards. LLDP alone often cannot distinguish them."""
@@ -91,7 +94,7 @@ class Neighbor(NamedTuple):
     device_ids: tuple[Id, ...]
     """Sorted; empty if the other end sent no id that identifies it."""
     device_name: str
-    """As sent; may be empty, hostile or shared by many devices."""
+    """The name as sent; may be empty, hostile or shared by many devices."""
     port_ids: tuple[Id, ...]
     """Sorted."""
     port_name: str
@@ -135,11 +138,12 @@ class Device:
 
     kind: DeviceKind
     name: str
-    """As sent; for a host in ibnetdiscover output, the host part of the description, or empty."""
+    """The name as sent; for a host in ibnetdiscover output, the host part of the description, or
+    empty."""
     ids: tuple[Id, ...]
     """Sorted."""
     ports: tuple[Port, ...] = ()
-    """In natural order of their names."""
+    """The ports in natural order of their names."""
     model: str = ""
     """Free text that describes the hardware; only for display."""
 
@@ -189,6 +193,7 @@ class FindingKind(StrEnum):
     OUTPUT_REFUSED = "output-refused"
     PLANE_UNKNOWN = "plane-unknown"
     PLANE_DOUBTFUL = "plane-doubtful"
+    RANK_ORDER = "rank-order"
 
 
 class Severity(StrEnum):
@@ -207,6 +212,45 @@ class PortName(NamedTuple):
     """Empty if the finding is about the whole device."""
 
 
+class Impact(NamedTuple):
+    """What a finding costs.
+
+    Shares are of the bandwidth of the devices that lost it: the ports of a host, the up-links of a
+    leaf, and above the leaves the up-links of a domain, whose switches share their load.
+    """
+
+    cables: float | None = None
+    """How many cables are gone or in the wrong port; a link at half of its rate is half a cable.
+    None: the finding is not about cables."""
+    share: float | None = None
+    """0 to 1: these cables, of all that their devices should have."""
+    gone_share: float | None = None
+    """0 to 1: as `share`, with the cables of all other findings about these devices."""
+    places: tuple[str, ...] = ()
+    """The domains and nodes behind it, in the order of the tree; none is inside another one. A rule
+    whose evidence has only some of its nodes names all of them here."""
+    num_nodes: int = 0
+    """The nodes in these places."""
+    num_gpus: int | None = None
+    """Their GPUs; None: unknown."""
+    gangs: tuple[str, ...] | None = None
+    """The running gangs that have pods there, sorted; None: unknown."""
+    splits: bool = False
+    """A part of the fabric has no cable to the rest."""
+    hides: bool = False
+    """Something cannot be seen because of it: where a node belongs, or whether a cable is there."""
+
+    @property
+    def weight(self) -> float:
+        """The gain of mending the finding, in nodes; greater if less bandwidth is left."""
+        if not self.share or self.gone_share is None:
+            return 0.0
+        return self.num_nodes * self.share / (1 - self.gone_share + self.share)
+
+
+NO_IMPACT: Final = Impact()
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that is wrong or contradictory, with evidence and advice."""
@@ -223,6 +267,8 @@ class Finding:
     """Pairs of ports; exchanging the two cables of a pair resolves the finding."""
     since: str | None = None
     """RFC 3339 time of the first generation that showed it."""
+    impact: Impact = NO_IMPACT
+    """What the finding costs; `topology.findings.impact` measures it."""
 
     @property
     def ends(self) -> tuple[PortName, ...]:
@@ -245,12 +291,31 @@ def finding_about(
     )
 
 
+SEVERITY_RANK: Final = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+
+
+UNPLACING_KINDS: Final = frozenset({FindingKind.PLANE_UNKNOWN, FindingKind.UNMATCHED_NODES})
+"""While they last, nodes have no place in the tree, and what else is wrong there is not known."""
+
+
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings without repeats, sorted by kind, device, port and message."""
+    """Return findings without repeats, the costliest first.
+
+    The sort keys are, in this order: the severity, the nodes left without a place, whether the
+    fabric is split, the bandwidth that mending restores, the affected gangs, the hidden nodes, and
+    at last kind, device, port and message.
+    """
     return tuple(
         sorted(
             set(findings),
             key=lambda finding: (
+                SEVERITY_RANK[finding.severity],
+                -finding.impact.num_nodes if finding.kind in UNPLACING_KINDS else 0,
+                not finding.impact.splits,
+                -finding.impact.weight,
+                -(finding.impact.share or 0.0),
+                -len(finding.impact.gangs or ()),
+                -finding.impact.num_nodes if finding.impact.hides else 0,
                 finding.kind,
                 finding.device,
                 finding.port or "",
@@ -279,4 +344,53 @@ def render_finding(finding: Finding) -> dict[str, Any]:
             ],
         },
         "since": finding.since,
+        "impact": render_impact(finding.impact),
     }
+
+
+def render_impact(impact: Impact) -> dict[str, Any]:
+    """Return the impact of a finding as JSON; null is unknown."""
+    return {
+        "cables": impact.cables,
+        "share": impact.share,
+        "goneShare": impact.gone_share,
+        "places": list(impact.places),
+        "nodes": impact.num_nodes,
+        "gpus": impact.num_gpus,
+        "gangs": None if impact.gangs is None else list(impact.gangs),
+        "splits": impact.splits,
+        "hides": impact.hides,
+    }
+
+
+def describe_impact(impact: Impact) -> str:
+    """Return what a finding costs in a few words; empty if it costs nothing that is known.
+
+    The text can follow the word "costs": `costs 12% of 8 nodes`.
+    """
+    nodes = _show_number(impact.num_nodes, "node")
+    costs = []
+    if impact.splits:
+        costs.append(f"{nodes if impact.num_nodes else 'a part'} cut off")
+    if impact.share and impact.num_nodes:
+        costs.append(f"{_show_share(impact.share)} of {nodes}")
+        if impact.gone_share and impact.gone_share > impact.share:
+            costs.append(f"{_show_share(impact.gone_share)} in all")
+    if impact.hides and impact.num_nodes:
+        costs.append(f"{nodes} not seen")
+    if not costs and impact.num_nodes:
+        costs.append(nodes)
+    if costs and impact.num_gpus:
+        costs.append(_show_number(impact.num_gpus, "GPU"))
+    if costs and impact.gangs:
+        costs.append(_show_number(len(impact.gangs), "gang"))
+    return ", ".join(costs)
+
+
+def _show_number(num: int, noun: str) -> str:
+    return f"{num:,} {noun}{'' if num == 1 else 's'}"
+
+
+def _show_share(share: float) -> str:
+    percent = 100 * share
+    return f"{percent:.0f}%" if percent >= _WHOLE_PERCENT else f"{percent:.2g}%"

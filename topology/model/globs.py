@@ -9,7 +9,7 @@ _RANGE: Final = re.compile("(.)-(.)", re.DOTALL)
 
 
 def find_glob_fault(glob: str) -> str | None:
-    """Return what is wrong with a pattern; None if it is fine.
+    """Return the fault of a pattern; None if the pattern is valid.
 
     A bracket that is not closed would be taken literally, and a range from high to low is empty.
     """

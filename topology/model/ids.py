@@ -81,7 +81,7 @@ MAX_NODE_NAME = 253
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 """The label of a single node, set by the kubelet."""
 DEFAULT_HOST_NAMES = frozenset({"", "localhost", "localhost.localdomain", "ubuntu", "(none)"})
-"""What hosts are called before a name is set: it means none of them."""
+"""The names that hosts have before a name is set: such a name means no host."""
 
 
 def parse_guid(text: str) -> str | None:

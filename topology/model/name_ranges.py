@@ -98,7 +98,7 @@ def _expand_part(part: str, limit: int) -> list[str]:
         piece = _PIECE.match(part, at)
         if piece is None:
             raise ValueError(f"'{part}' has a bracket that holds no numbers")
-        ranges = [] if piece[1] else [_parse_range(one) for one in piece[2].split(",")]
+        ranges = [] if piece[1] else [_parse_range(part) for part in piece[2].split(",")]
         num_choices = sum(row.stop - row.start for row, _ in ranges) if ranges else 1
         num_names = num_choices * (num_names or 1)
         if num_names > limit:

@@ -75,7 +75,7 @@ def compare_names(first: SpelledName, second: SpelledName) -> NameSimilarity:
 
 
 def _begins_words(short: str, words: Words) -> bool:
-    """Whether a text is the beginnings of the first words, none left out."""
+    """Whether a text joins the beginnings of the first words, without leaving out a word."""
     reached = {0}
     for word in words:
         reached = {

@@ -19,13 +19,13 @@ def find_surplus(
 ) -> list[RowT]:
     """Return the rows above the limit, the first to make room first.
 
-    Owners share the table equally; what one does not need is free for the others. So no owner can
-    push out more than what others have above an equal share.
+    Owners share the table equally, and room that an owner does not need is free for the others. So
+    an owner can push out only the rows that others have above an equal share.
 
     Args:
         rows: newest first.
-        owners: of each row, outermost first: the owner within all rows, then within the rows of
-            that owner, and so on.
+        owners: the owners of each row. The first owners share the table, the second owners share
+            the rows of their first owner, and so on.
         limit: the sum of sizes to keep.
         sizes: the room that each row takes, at least 1; None: 1 each.
     """

@@ -39,8 +39,8 @@ def to_utf8(raw: bytes) -> bytes:
 def find_hole(raw: bytes, *, source: str) -> CutInput | None:
     """Return the problem of a text with bytes 0, None if it has none.
 
-    No text has them. A block of them is what a crash leaves of a file that was just written, and a
-    parser of lines would take what is around it for one line.
+    A text has no such bytes. A crash leaves a block of them in a file that was just written, and a
+    line parser would read the text before and after the block as one line.
     """
     start = raw.find(b"\0")
     if start < 0:

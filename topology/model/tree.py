@@ -73,7 +73,8 @@ class TreeOrigin(NamedTuple):
     first_number: int = 1
     """The number of the HyperNodes of tier 1: 0 or 1. Volcano accepts HyperNodes of tier 0."""
     has_islands: bool = True
-    """Whether domains without a common ancestor share no cable. Cables show that; labels do not."""
+    """Whether two domains without a common ancestor are surely not connected. A tree from cables
+    shows that; a tree from labels does not."""
 
 
 FROM_CABLES = TreeOrigin()
@@ -93,7 +94,7 @@ class TopologyTree:
     unplaced: tuple[Unplaced, ...] = ()
     """Sorted by node."""
     origin: TreeOrigin = FROM_CABLES
-    """What its source says about the tiers and about the top of the tree."""
+    """What the source of the tree says about the tiers and about the top of the tree."""
 
     def tier_of(self, name: str) -> int | None:
         """Return the tier of a name, or of a number in text form; None if there is none.
@@ -123,9 +124,23 @@ class TopologyTree:
             found.append(parent)
         return found
 
+    def with_descendants(self, index: int) -> list[int]:
+        """Return the index of a domain and of each domain inside it, a domain before its children.
+
+        Cost: O(domains inside).
+        """
+        found = [index]
+        for inside in found:  # it grows
+            found.extend(self.domains[inside].children)
+        return found
+
     def nodes_of(self, domain: Domain) -> tuple[str, ...]:
         """Return all nodes below a domain, in tree order."""
         return self.nodes[domain.start : domain.stop]
+
+    def lowest_domains(self) -> dict[str, str]:
+        """Map each placed node to the name of its lowest domain. Cost: O(nodes)."""
+        return {node: domain.name for domain in self.domains for node in domain.nodes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +265,7 @@ def _index(
 
 
 def without_nodes(tree: TopologyTree, names: Collection[str]) -> TopologyTree:
-    """Return the tree without some nodes, and without the domains that have no other node.
+    """Return the tree without these nodes, and without the domains that have no other node.
 
     Cost: O(n log n) in domains and nodes; O(1) without names.
     """
@@ -268,8 +283,8 @@ def with_node_names(
 
     Args:
         tree: any tree.
-        names: by node; a node without a name is left out, and so are domains without a node.
-        unplaced: instead of those of the tree.
+        names: names by node; nodes without a name, and domains without a node, are left out.
+        unplaced: the unplaced nodes, in place of those of the tree.
     """
     specs = [
         DomainSpec(

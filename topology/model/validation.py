@@ -59,7 +59,7 @@ def check_object(document: object, kind: str, version: str) -> Mapping[str, Any]
 
 
 def describe_fault(fault: ErrorDetails) -> str:
-    """Return what was expected of a value, or why it is refused."""
+    """Return a sentence that says which value is expected, or why the value is refused."""
     kind, context = fault["type"], fault.get("ctx", {})
     if kind == "value_error":
         return str(context["error"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
 DEFERRED: Final = ConfigDict(defer_build=True)
@@ -23,6 +23,10 @@ class WireModel(BaseModel):
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 """Name of an object."""
+Timestamp = Annotated[
+    str, Field(min_length=20, max_length=40, json_schema_extra={"format": "date-time"})
+]
+"""RFC 3339."""
 
 
 class ObjectMetadata(BaseModel):

@@ -72,6 +72,11 @@ class EdgeRows(LazyRows[Edge]):
         """Return the chosen links, given one flag per link."""
         return EdgeRows(EdgeColumns(*(column[is_chosen] for column in self.columns)))
 
+    def joined(self, other: EdgeRows) -> EdgeRows:
+        """Return these links and those of another."""
+        columns = zip(self.columns, other.columns, strict=True)
+        return EdgeRows(EdgeColumns(*map(np.concatenate, columns)))
+
     @cached_property
     def pairs(self) -> PairCounts:
         """The number of links from each `a` to each `b`."""
@@ -216,8 +221,8 @@ def subnets_by_switch(fabric: Fabric, cables: Cables) -> dict[int, frozenset[str
     """Return the InfiniBand subnets of each switch, as the hosts that are linked there report.
 
     Routers separate subnets and are not switches, so connected switches are in one subnet. If hosts
-    report several subnets for connected switches, all of them are returned, without those that only
-    one host reports and more hosts report another.
+    report several subnets for connected switches, all of them are returned, but for this a subnet
+    needs several hosts if another subnet has several.
     Cost: O(links) per subnet.
     """
     edges = EdgeRows.of(

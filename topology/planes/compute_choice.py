@@ -1,4 +1,4 @@
-"""The compute network of a machine type: one decision for all its hosts, from what ports are.
+"""The compute network of a machine type: one decision for all its hosts, by the facts about ports.
 
 Slots of one medium, distance to a GPU and usual rate are one kind of port. The choice, in order:
 
@@ -6,11 +6,11 @@ Slots of one medium, distance to a GPU and usual rate are one kind of port. The 
    rate among them.
 2. The kind nearest to the GPUs.
 3. InfiniBand, if most hosts have it, and if it has at least a quarter of the greatest total rate.
-4. The greatest total rate, where a bond is one attachment. A kind without any known rate counts
+4. The greatest total rate; a bond counts as one attachment. A kind without any known rate counts
    with the fastest rate, and wins a tie.
 
-Then the cables say where the network ends. Slots of the chosen kind that are on no common switch
-with the others, and that divide the hosts otherwise, are another network. Ports of another rate or
+Then the cables say where the network ends. Slots of the chosen kind are another network if they
+share no switch with the others and divide the hosts into other groups. Ports of another rate or
 distance whose cables meet those of the chosen kind belong to it.
 
 Links do not decide which kind is chosen. While the chosen kind has no known link, the network is
@@ -47,7 +47,7 @@ _DIGITS: Final = re.compile(r"[0-9]+")
 
 
 class Doubt(StrEnum):
-    """What makes a choice close."""
+    """Why another candidate is nearly as good as the chosen one."""
 
     RATE = "the others have more than half of the total rate"
     INFINIBAND = "the others are InfiniBand, which most hosts have"
@@ -78,7 +78,7 @@ class PortKind(NamedTuple):
     rate_bps: int | None
     """None if no port that is up reports one."""
     num_attachments: int
-    """Ports per host, where a bond is one."""
+    """Ports per host; a bond counts as one."""
 
 
 class ComputeChoice(NamedTuple):
@@ -90,7 +90,7 @@ class ComputeChoice(NamedTuple):
     columns: frozenset[int]
     """The slots of the compute network."""
     met: frozenset[int]
-    """Those of `columns` that belong to it because their cables meet those of the chosen kind."""
+    """The columns that belong to the network because their cables meet the chosen kind's."""
     apart: frozenset[int]
     """The slots of the chosen kind that are another network."""
     rival: PortKind | None
@@ -119,8 +119,8 @@ def choose_compute(machine: MachineType, switches: SharedSwitches) -> ComputeCho
     """Return the compute network of a machine type.
 
     Args:
-        machine: with at least one slot.
-        switches: of the fabric.
+        machine: a machine type with at least one slot.
+        switches: the switches of the fabric.
     """
     kinds = list(_find_kinds(machine))
     candidates = _select_candidates(machine, kinds)
@@ -201,9 +201,9 @@ def _split_by_rate(machine: MachineType, columns: Sequence[int]) -> Iterator[lis
 def _are_same_cards(machine: MachineType, unknown: Sequence[int], known: Sequence[int]) -> bool:
     """Return whether slots of unknown rate are most likely the same cards as others.
 
-    Such slots have no cable on any host. They can be the ones that matter, and the others the front
-    network, only if they have RDMA. Then they must not be more, and near a GPU their names must
-    have the same form.
+    Slots of unknown rate have no cable on any host. If they have RDMA, they can be the compute
+    network, and the others the front network. So they are the same cards only if they are not more
+    than the others and, near a GPU, their names have the same form.
     """
     slot = machine.slots[known[0]]
     if slot.medium is Medium.INFINIBAND or not slot.is_rdma:
@@ -301,7 +301,7 @@ def describe_slots(machine: MachineType, columns: Iterable[int]) -> str:
 
 
 def rank_distance(kind: PortKind) -> int:
-    """Return how far a kind is from a GPU, smaller is nearer; what is unknown counts as far."""
+    """Return how far a kind is from a GPU, smaller is nearer; an unknown distance is far."""
     return _FAR if kind.distance is None else _RANKS.get(kind.distance, _FAR)
 
 
@@ -317,8 +317,9 @@ def _is_on_most_hosts(machine: MachineType, kind: PortKind) -> bool:
 def _find_network(machine: MachineType, kind: PortKind, switches: SharedSwitches) -> _Network:
     """Return the slots of a kind that are one network.
 
-    Only where the distance to a GPU is known: otherwise nothing says which of them jobs use. If
-    most slots that are up have no known cable, the linked ones may be a network of others.
+    The slots are split only if the distance to a GPU is known; otherwise nothing shows which slots
+    jobs use. If most slots that are up have no known cable, the linked slots may be in another
+    network.
     """
     columns = frozenset(kind.columns)
     linked = [column for column in kind.columns if machine.is_linked[column]]
@@ -335,8 +336,9 @@ def _find_network(machine: MachineType, kind: PortKind, switches: SharedSwitches
     if len(parts) < 2:  # noqa: PLR2004 - one part needs no choice
         return _Network(columns)
     sizes = [machine.count_attachments(part) for part in parts]
-    close = tuple(parts[1]) if 2 * sizes[1] > sizes[0] else ()
     is_most = 2 * sizes[0] > sum(sizes) + len(silent)
+    is_close = 2 * sizes[1] > sizes[0] or not (is_most or silent)
+    close = tuple(parts[1]) if is_close else ()
     if close and not silent:
         apart = frozenset[int]()  # all are known, and may well serve one job together
     elif is_most:
@@ -395,8 +397,9 @@ def _are_one_network(
 ) -> bool:
     """Return whether equal cards are in one network, although a GPU is nearer to the first.
 
-    They are if they are in one fabric. If the others are not fewer, the distance says nothing: they
-    are also one network if they are on rails, or while nothing is known about either.
+    They are in one network if they are in one fabric. If the others are not fewer, the distance
+    proves nothing. Then they are also in one network if they are on rails, or while no cable of
+    either is known.
     """
     if switches.meet_above(machine, slots, others):
         return True

@@ -34,7 +34,7 @@ from topology.planes.policy import (
     PlaneReason,
     PortPlane,
 )
-from topology.planes.port_planes import PortPlanes
+from topology.planes.port_plane_map import PortPlaneMap
 from topology.planes.shared_switches import SharedSwitches
 
 MIN_HOSTS: Final = 2
@@ -78,8 +78,8 @@ def assign_by_switch_names(
     plane changes nothing for several others.
 
     Args:
-        columns: of the fabric.
-        cables: of the hosts.
+        columns: the columns of the fabric.
+        cables: the cables of the hosts.
         ports: the ports to assign, ascending.
         plane_of_switch: the plane in the names of some switches.
     """
@@ -123,11 +123,11 @@ def _may_be_linked(columns: FabricColumns, ports: Index) -> Flags:
 
 
 def choose_planes(columns: FabricColumns, cables: Cables, ports: Index) -> list[ComputeChoice]:
-    """Return the choice for each machine type that has some of these ports.
+    """Return the choice for each machine type that has at least one of these ports.
 
     Args:
-        columns: of the fabric.
-        cables: of the hosts.
+        columns: the columns of the fabric.
+        cables: the cables of the hosts.
         ports: the ports to assign, ascending.
     """
     switches = SharedSwitches(columns, cables)
@@ -168,15 +168,15 @@ def _explain_choice(choice: ComputeChoice) -> PlaneReason:
     return PlaneReason.RDMA if choice.chosen.is_rdma else PlaneReason.FAST
 
 
-def assign_by_switch_use(cables: Cables, port_planes: PortPlanes) -> list[PlaneAssignment]:
+def assign_by_switch_use(cables: Cables, port_planes: PortPlaneMap) -> list[PlaneAssignment]:
     """Return ports of plain hosts that get the plane of most other ports on their switch.
 
-    A plain host is a host whose ports are all alike, such as a storage server; compared only with
-    each other, all of its ports are compute. Each host has one vote about a switch and a plane,
-    and one host alone decides nothing.
+    A plain host is a host whose ports are all alike, such as a storage server; its ports are
+    compared only with each other, so all of them would be compute. Each host has one vote about a
+    switch and a plane, and one host alone decides nothing.
 
     Args:
-        cables: of the hosts.
+        cables: the cables of the hosts.
         port_planes: the planes that the hosts alone suggest, by port.
     """
     planes = sorted(port_planes.planes() - {COMPUTE})

@@ -4,6 +4,8 @@ A slot is a port of one name, medium and distance to a GPU, with or without RDMA
 type if the slots of one are among those of the other, at the same rates: a host can lack a card, or
 hide an interface in a pod, and is still the same machine. A slot may decide for all hosts of the
 type, so it needs witnesses: hosts with a slot that few others have are of another type.
+
+An outline is the set of slots that some hosts share exactly.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ class PortSlot(NamedTuple):
     name: str
     medium: Medium
     is_rdma: bool
-    """Whether it is InfiniBand or has an RDMA device."""
+    """Whether the port is InfiniBand or has an RDMA device."""
     distance: GpuDistance | None
 
 
@@ -61,7 +63,7 @@ class _SlotTable:
     """The ports to assign, by host, with their slots."""
 
     numbers: Index
-    """Of the fabric, ascending."""
+    """The numbers of the ports in the fabric, ascending."""
     hosts: Index
     """One entry per port: the index of its host among the hosts."""
     slots: Index
@@ -76,7 +78,7 @@ class MachineType:
     """The ports of the hosts of one type."""
 
     slots: tuple[PortSlot, ...]
-    """In natural order of their names."""
+    """The slots in natural order of their names."""
     numbers: Index
     """The ports, ascending."""
     columns: Index
@@ -106,7 +108,7 @@ class MachineType:
         return is_linked
 
     def count_attachments(self, columns: Sequence[int]) -> int:
-        """Return the number of slots, where Ethernet ports of one RDMA device are one: a bond."""
+        """Return the number of slots; Ethernet ports of one RDMA device count as one: a bond."""
         if not columns:
             return 0
         devices = self.roce_devices[:, list(columns)]
@@ -122,7 +124,7 @@ def find_machine_types(
     Cost: 0.3 µs for each port, and 0.1 ms for each type.
 
     Args:
-        columns: of the fabric.
+        columns: the columns of the fabric.
         cables: the hosts' cables, and the rates of ports.
         ports: ascending.
     """
@@ -166,7 +168,10 @@ def _read_ports(columns: FabricColumns, rates: Rates, ports: Index) -> _SlotTabl
 
 
 def _group_hosts(table: _SlotTable) -> Index:
-    """Return the number of the type of each host."""
+    """Return a type number per host.
+
+    Hosts with the same slots are one outline, and outlines that fit together are one type.
+    """
     order = np.lexsort((table.slots, table.hosts))
     slots, hosts = table.slots[order], table.hosts[order]
     starts = [*np.flatnonzero(np.diff(hosts, prepend=-1)).tolist(), len(hosts)]
@@ -202,7 +207,7 @@ def _group_outlines(outlines: Sequence[Mapping[int, int]], sizes: Sequence[int])
 
 
 def _join_outlines(outlines: Sequence[Mapping[int, int]], ranked: Sequence[int]) -> dict[int, int]:
-    """Return the type of each ranked outline: its own number, or that of a larger outline."""
+    """Return the type of each ranked outline: the first earlier type that it fits, else itself."""
     types: dict[int, int] = {}
     types_by_slot: dict[int, list[int]] = defaultdict(list)
     for number in ranked:
@@ -218,9 +223,9 @@ def _join_outlines(outlines: Sequence[Mapping[int, int]], ranked: Sequence[int])
 def _find_odd_outlines(
     outlines: Sequence[Mapping[int, int]], sizes: Sequence[int], types: Mapping[int, int]
 ) -> set[int]:
-    """Return the outlines that too few hosts have for what they decide about their type.
+    """Return the outlines of so few hosts that they must not decide about their type.
 
-    They have a slot that few other hosts have, or are all that joins hosts of two types.
+    Such an outline has a slot that few other hosts have, or is the only one that joins two types.
     """
     members: dict[int, list[int]] = defaultdict(list)
     for number, found in types.items():
@@ -231,11 +236,15 @@ def _find_odd_outlines(
         if len(numbers) == 1 or num_hosts <= MIN_HOSTS:
             continue
         num_needed = max(MIN_HOSTS, -(-num_hosts * MIN_HOSTS_PERCENT // 100))
-        num_by_slot = _count_hosts({n: outlines[n] for n in numbers}, sizes)
-        odd |= {n for n in numbers if min(num_by_slot[slot] for slot in outlines[n]) < num_needed}
+        num_by_slot = _count_hosts({number: outlines[number] for number in numbers}, sizes)
+        odd |= {
+            number
+            for number in numbers
+            if min(num_by_slot[slot] for slot in outlines[number]) < num_needed
+        }
         if sizes[largest] < num_needed:
-            parts = _join_outlines(outlines, [n for n in numbers if n != largest])
-            num_by_part = _count_hosts({n: [part] for n, part in parts.items()}, sizes)
+            parts = _join_outlines(outlines, [number for number in numbers if number != largest])
+            num_by_part = _count_hosts({number: [part] for number, part in parts.items()}, sizes)
             if sum(num >= num_needed for num in num_by_part.values()) > 1:
                 odd.add(largest)
     return odd
@@ -271,9 +280,13 @@ def _find_larger_type(
     types_by_slot: Mapping[int, Sequence[int]],
     outlines: Sequence[Mapping[int, int]],
 ) -> int | None:
-    """Return the first machine type with all of these slots, if most have the same rate."""
-    rarest = min((types_by_slot.get(slot, ()) for slot in own), key=len)
-    return next((number for number in rarest if _is_part(own, outlines[number])), None)
+    """Return the first type that has all of these slots, at least half of them at the same rate.
+
+    Unknown rates do not count. None if no type fits.
+    """
+    # A type that fits has every slot, so the types with the rarest slot are enough.
+    candidates = min((types_by_slot.get(slot, ()) for slot in own), key=len)
+    return next((number for number in candidates if _is_part(own, outlines[number])), None)
 
 
 def _is_part(own: Mapping[int, int], larger: Mapping[int, int]) -> bool:
@@ -290,7 +303,7 @@ def _is_part(own: Mapping[int, int], larger: Mapping[int, int]) -> bool:
 def _build_type(
     columns: FabricColumns, table: _SlotTable, rows: Index, switch_of_port: Index
 ) -> MachineType:
-    """Return the type of some rows of the table."""
+    """Return the type of the hosts in these rows of the table."""
     found, own = np.unique(table.slots[rows], return_inverse=True)
     slots = [table.distinct[slot] for slot in found.tolist()]
     order = sorted(range(len(slots)), key=lambda place: _order_of(slots[place]))
@@ -325,5 +338,7 @@ def _find_usual_rates(groups: Index, rates: Rates, num_groups: int) -> Rates:
     groups, rates = groups[order], rates[order]
     starts = np.flatnonzero(np.diff(groups, prepend=-1))
     counts = np.diff(starts, append=len(groups))
-    usual[groups[starts]] = rates[starts - (-counts // _USUAL_SHARE) - 1]
+    # The rates of a group are descending: the last of its first third is what a third reach.
+    num_fastest = -(-counts // _USUAL_SHARE)
+    usual[groups[starts]] = rates[starts + num_fastest - 1]
     return usual

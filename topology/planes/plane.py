@@ -1,48 +1,15 @@
-"""Split a fabric into planes: which links belong to which network.
-
-A plane is one network that jobs can use. Rails, and the two networks of a dual-plane host, are not
-planes in this sense: one job uses them together, and the hosts that they share connect them. NVLink
-is below every network, so its links are in no plane.
-"""
+"""One plane: a network of a fabric that jobs can use, with its hosts, switches and links."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import numpy as np
 
-from topology.model.fabric import Fabric, columns_of
 from topology.model.fabric_columns import Flags, Index
-from topology.model.pair_counts import count_pairs
-from topology.planes.cables import (
-    Cables,
-    EdgeRows,
-    find_cables,
-    find_reachable,
-    ports_of_hosts,
-    subnets_by_switch,
-)
-from topology.planes.compute_choice import ComputeChoice
-from topology.planes.default_policy import (
-    assign_by_choice,
-    assign_by_switch_names,
-    assign_by_switch_use,
-    choose_planes,
-    plane_in_name,
-)
-from topology.planes.policy import (
-    COMPUTE,
-    MANAGEMENT,
-    STORAGE,
-    PlanePolicy,
-    PortPlane,
-    PortView,
-    match_policies,
-)
-from topology.planes.port_planes import PortPlanes
+from topology.planes.cables import EdgeRows
 
 
 class PortSet(AbstractSet[int]):
@@ -86,9 +53,6 @@ class PortSet(AbstractSet[int]):
         return np.flatnonzero(self.is_member)
 
 
-_USUAL = (COMPUTE, STORAGE, MANAGEMENT)
-
-
 @dataclass(frozen=True, slots=True)
 class Plane:
     """One network of a fabric: hosts, switches and the links between them."""
@@ -103,161 +67,3 @@ class Plane:
     switch_edges: EdgeRows
     ports: PortSet
     """Ports of hosts that are assigned to this plane, with or without a link."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlaneSplit:
-    """A fabric split into planes."""
-
-    fabric: Fabric
-    cables: Cables
-    port_planes: PortPlanes
-    """The plane of each host port that has one, by port."""
-    plane_by_switch_name: Mapping[int, str]
-    """By switch: the plane in its name; empty if switch names are not used."""
-    choices: tuple[ComputeChoice, ...]
-    """How the default policy chose the compute ports, one entry per machine type; empty if a policy
-    names the compute plane."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The planes that have ports: compute, storage, management, then others by name."""
-        names = self.port_planes.planes()
-        return (*(name for name in _USUAL if name in names), *sorted(names.difference(_USUAL)))
-
-    def plane(self, name: str) -> Plane:
-        """Return a plane; empty if it has no port. Cost: O(ports + links)."""
-        is_in_plane = self.port_planes.is_in(name)
-        host_edges = self.cables.host_edges
-        host_edges = host_edges.where(is_in_plane[host_edges.columns.a_port])
-        leaves = set(host_edges.columns.b.tolist())
-        switch_edges = self._switch_edges(name, leaves)
-        reached = find_reachable(leaves, switch_edges)
-        return Plane(
-            name=name,
-            hosts=self.cables.hosts,
-            switches=tuple(sorted(reached)),
-            host_edges=host_edges,
-            switch_edges=switch_edges.where(_is_member(switch_edges.columns.a, reached)),
-            ports=PortSet(is_in_plane),
-        )
-
-    def _switch_edges(self, name: str, leaves: Collection[int]) -> EdgeRows:
-        """Return the links between switches that a plane may contain.
-
-        These exclude links of management ports, and all links of a switch that serves the hosts of
-        another plane: without its hosts it would look like a spine.
-        """
-        foreign = self._find_other_switches(name, leaves)
-        management_ports = self.cables.management_ports if name != MANAGEMENT else frozenset[int]()
-        a, b, a_port, b_port = self.cables.switch_edges.columns
-        is_foreign = _is_member(a, foreign) | _is_member(b, foreign)
-        is_managing = _is_member(a_port, management_ports) | _is_member(b_port, management_ports)
-        return self.cables.switch_edges.where(~(is_foreign | is_managing))
-
-    def _find_other_switches(self, name: str, leaves: Collection[int]) -> set[int]:
-        a, b, a_port, _ = self.cables.host_edges.columns
-        is_other = ~_is_member(b, leaves) & self.port_planes.is_assigned()[a_port]
-        # One host may report any number of cables to a spine; hosts are counted.
-        num_hosts = Counter(count_pairs(b[is_other], a[is_other]).left.tolist())
-        if not num_hosts and not self.plane_by_switch_name:
-            return set()
-        columns = self.cables.switch_edges.columns
-        num_switch_links = Counter([*columns.a.tolist(), *columns.b.tolist()])
-        crowded = {
-            switch for switch, count in num_hosts.items() if count >= num_switch_links[switch]
-        }
-        named = {switch for switch, plane in self.plane_by_switch_name.items() if plane != name}
-        return crowded | (named - set(leaves))
-
-
-def _is_member(numbers: Index, chosen: Collection[int]) -> Flags:
-    """Return one flag per number: whether it is chosen."""
-    members = np.fromiter(chosen, np.intp, len(chosen))
-    return np.isin(numbers, members) if len(members) else np.zeros(len(numbers), np.bool_)
-
-
-def select_compute_plane(fabric: Fabric) -> Plane:
-    """Return the compute plane by the default policy, see `default_policy`."""
-    return split_planes(fabric).plane(COMPUTE)
-
-
-def split_planes(
-    fabric: Fabric, policies: Sequence[PlanePolicy] = (), *, cables: Cables | None = None
-) -> PlaneSplit:
-    """Split a fabric into its networks. Cost: O(ports + links).
-
-    Args:
-        fabric: all devices and links.
-        policies: checked in their order; a port that matches none is assigned by the default
-            policy, but never to a plane that a policy names.
-        cables: those of the fabric, if they are already known.
-    """
-    cables, columns = cables or find_cables(fabric), columns_of(fabric)
-    defined = {policy.name for policy in policies}
-    port_planes = PortPlanes(len(fabric.ports))
-    port_planes.put_each(_assign_by_policy(fabric, cables, policies) if policies else ())
-    plane_of_switch = _find_named_planes(fabric, cables, defined)
-    open_ports = _find_open_ports(cables, port_planes)
-    by_name = (
-        assign_by_switch_names(columns, cables, open_ports, plane_of_switch)
-        if plane_of_switch
-        else []
-    )
-    for port_plane, ports in by_name:
-        port_planes.put(port_plane, ports)
-    choices = choose_planes(columns, cables, _find_open_ports(cables, port_planes))
-    for choice in choices:
-        for port_plane, ports in assign_by_choice(choice):
-            if port_plane.plane not in defined:
-                port_planes.put(port_plane, ports)
-    for port_plane, ports in assign_by_switch_use(cables, port_planes):
-        if port_plane.plane not in defined:
-            port_planes.put(port_plane, ports)
-    return PlaneSplit(
-        fabric,
-        cables,
-        port_planes,
-        plane_of_switch if by_name else {},
-        () if COMPUTE in defined else tuple(choices),
-    )
-
-
-def _find_open_ports(cables: Cables, port_planes: PortPlanes) -> Index:
-    return cables.host_ports[~port_planes.is_assigned()[cables.host_ports]]
-
-
-def _find_named_planes(fabric: Fabric, cables: Cables, defined: Collection[str]) -> dict[int, str]:
-    """Return the plane in the name of each switch, without planes that a policy names."""
-    columns = cables.switch_edges.columns
-    names = columns_of(fabric).names
-    is_cabled = np.zeros(len(names), np.bool_)
-    for ends in (cables.host_edges.columns.b, columns.a, columns.b):
-        is_cabled[ends] = True
-    switch_planes = (
-        (switch, plane_in_name(names[switch])) for switch in np.flatnonzero(is_cabled).tolist()
-    )
-    return {switch: plane for switch, plane in switch_planes if plane and plane not in defined}
-
-
-def _assign_by_policy(
-    fabric: Fabric, cables: Cables, policies: Sequence[PlanePolicy]
-) -> Iterator[tuple[int, PortPlane]]:
-    switches_of_port: dict[int, set[int]] = defaultdict(set)
-    for edge in cables.host_edges:
-        switches_of_port[edge.a_port].add(edge.b)
-    has_subnet_rules = any(rule.subnets for policy in policies for rule in policy.rules)
-    subnets = subnets_by_switch(fabric, cables) if has_subnet_rules else {}
-    for host, ports in ports_of_hosts(fabric, cables, cables.host_ports).items():
-        for number, port in ports.items():
-            switches = switches_of_port.get(number, set())
-            neighbor_subnets = (subnet for switch in switches for subnet in subnets.get(switch, ()))
-            view = PortView(
-                port=port,
-                host=fabric.devices[host].name,
-                switches=tuple(fabric.devices[switch].name for switch in switches),
-                subnets=frozenset([port.subnet] if port.subnet else neighbor_subnets),
-            )
-            port_plane = match_policies(view, policies)
-            if port_plane:
-                yield number, port_plane

@@ -117,7 +117,7 @@ def _is_usual(
 
 
 def _count_usual(ends: Index, far_ends: Index, counts: Index) -> int:
-    """Return the number of hosts that are where most hosts with the same end are."""
+    """Return the number of hosts at the far end that most hosts with the same end have."""
     pairs = count_pairs(ends, far_ends, counts)
     starts = np.flatnonzero(np.diff(pairs.left, prepend=-1))
     return int(np.maximum.reduceat(pairs.counts, starts).sum())

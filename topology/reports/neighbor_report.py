@@ -152,7 +152,7 @@ class ReportStatus(_Message, frozen=True):
     agent_version: _Text | None = None
     collectors: Annotated[tuple[CollectorOutcome, ...], Meta(max_length=64)] = ()
     sweeping: SweepStanding | None = None
-    """None if the node does not take part in sweeping."""
+    """Absent if the node does not take part in sweeping."""
     flapping: Annotated[tuple[_Text, ...], Meta(max_length=4096)] = ()
     """Names, sorted, of the ports that lost their link several times within the last hour."""
 

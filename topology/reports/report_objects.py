@@ -59,8 +59,10 @@ def _keep_known(value: Any, expected: inspect.Type) -> Any:  # noqa: ANN401 - JS
             for option in expected.types:
                 value = _keep_known(value, option)
         case inspect.VarTupleType() if isinstance(value, list):
-            return [_keep_known(one, expected.item_type) for one in value]
+            return [_keep_known(item, expected.item_type) for item in value]
         case inspect.StructType() if isinstance(value, Mapping):
             known = {field.encode_name: field.type for field in expected.fields}
-            return {key: _keep_known(one, known[key]) for key, one in value.items() if key in known}
+            return {
+                key: _keep_known(item, known[key]) for key, item in value.items() if key in known
+            }
     return value

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from topology.model.errors import ReportError
 from topology.reports.neighbor_report import NeighborReport, ReportMetadata, ReportSpec, SweepPart
 
-MAX_CHUNK_BYTES = 192 * 1024  # of compressed facts; base64 makes that 256 KiB
+MAX_PART_BYTES = 192 * 1024  # of compressed facts; base64 makes that 256 KiB
 MAX_SWEEP_BYTES: Final = 384 << 20
 """Limit of the unpacked text: 65,536 HCAs have 40 to 100 MB, 200,000 have 160 to 300 MB."""
 MAX_SWEEP_LINES: Final = 4_000_000
@@ -49,14 +49,14 @@ def split_sweep(text: str, *, node: str, subnet: str, first: int = 0) -> list[Ne
     """Return the numbered reports `NODE.sweep.<i>` that carry one sweep's canonical text.
 
     Args:
-        text: the output of `render_ibnetdiscover`.
+        text: the output of `print_rows`.
         node: the node that swept.
         subnet: the prefix of the subnet.
         first: the number of the first report; a node may sweep several subnets.
     """
     raw = text.encode(errors="replace")
     packed = zlib.compress(raw, 9)
-    pieces = [packed[k : k + MAX_CHUNK_BYTES] for k in range(0, len(packed), MAX_CHUNK_BYTES)]
+    pieces = [packed[k : k + MAX_PART_BYTES] for k in range(0, len(packed), MAX_PART_BYTES)]
     sweep_id = hashlib.sha256(raw).hexdigest()[:16]
     return [
         NeighborReport(

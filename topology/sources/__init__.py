@@ -2,7 +2,7 @@
 
 - cabling: cabling plans: CSV tables, NetBox, ibdm topology files, Graphviz graphs
 - host: files and commands of a node: bonds, private flags of a NIC, NVLink domains
-- ibnetdiscover: the output of `ibnetdiscover`, also in chunks and as columns; its printer
+- ibnetdiscover: the output of `ibnetdiscover`, as rows, columns and devices; its printer
 - infiniband: the other sources of an InfiniBand fabric: ibdiagnet files, subnet.lst, sysfs
 - lldp: LLDP frames, capture files and the output of `lldpcli`
 - lldp_mib: tables of a switch, as `snmpwalk` prints them or SNMP returns them

@@ -1,6 +1,6 @@
-"""Outputs of common tools that no parser reads, and the command that gives one that is read.
+"""Outputs of common tools that no parser reads, and the command to run instead.
 
-Each print has first lines of its own. Every reader of a file that it does not know asks this table.
+Each output begins in its own way. A reader that does not know a file looks it up in this table.
 
 Source: the tools' manuals and sources: net-snmp 5.9, lldpd 1.0.18, systemd 257, infiniband-diags,
 ibdiagnet 2, iproute2, NetBox, and the command references of the switches' systems.
@@ -157,6 +157,11 @@ _OUTPUTS: Final = (
         _NETBOX,
     ),
     _ForeignOutput(
+        r"\A(?![^\n]*\bDevice A\b)[^\n]*\bTermination A,[^\n]*\bTermination B\b",
+        "NetBox's cable export without the names of devices, which its Current View leaves out",
+        _NETBOX,
+    ),
+    _ForeignOutput(
         r"^NAME\s+STATUS\s+ROLES\s+AGE\s|^Name:\s+\S+\s*\nRoles:|\Anode/\S+\s*$",
         "kubectl's text",
         "run `kubectl get nodes -o json`",
@@ -169,6 +174,6 @@ _PATTERNS: Final = tuple(
 
 
 def explain_output(text: str) -> str:
-    """Return what the output of another tool is and what to run instead; empty if it is unknown."""
+    """Return which tool printed a text and what to run instead; empty for unknown text."""
     head = "\n".join(text[:_HEAD_CHARS].replace("\r\n", "\n").split("\n")[:_HEAD_LINES])
     return next((said for pattern, said in _PATTERNS if pattern.search(head)), "")

@@ -1,17 +1,17 @@
 """Synthetic fabrics: devices and cables from a specification, faults, and the output of tools.
 
     spec ─> wiring ─> damage ─> truth
-                         └────> claims, tool_output
+                         └────> claims, sweep_output, tool_output
 
 - spec: the parameters of a fabric, and the shape of its network
 - wiring: the switches, hosts and cables of a fabric without faults
 - faults: kinds of faults, and a fabric with faults
 - damage: draws faults at random and applies them
 - visible_faults: whether a fault is detectable by the symmetry of the fabric
-- membership: the units of switches, and where most cables of a host or unit lead
-- truth: the true tree of a damaged fabric
+- truth: the true tree of a damaged fabric: where most cables of a host or unit lead
 - device_views: the far end and the ids of each port, as devices see them
 - claims: the devices that agents, a subnet sweep and SNMP walks report
+- sweep_output: the output of `ibnetdiscover`
 - tool_output: the output of `lldpcli` and `snmpbulkwalk`, the /sys files of a host, and the nodes
 
 Imports `topology.model` and `topology.sources`. Pure: a seeded random source is an argument, and
@@ -30,6 +30,7 @@ from topology.synthetic.faults import (
     build_undamaged,
 )
 from topology.synthetic.spec import FabricKind, NamePolicy, SyntheticSpec, derive_shape
+from topology.synthetic.sweep_output import render_ibnetdiscover
 from topology.synthetic.tool_output import (
     render_inventory,
     render_lldpcli,
@@ -59,6 +60,7 @@ __all__ = [
     "damage_fabric",
     "derive_shape",
     "derive_truth",
+    "render_ibnetdiscover",
     "render_inventory",
     "render_lldpcli",
     "render_snmpwalks",

@@ -9,8 +9,8 @@ from enum import StrEnum
 from topology.model.errors import ConfigError, show
 from topology.model.facts import PortName
 from topology.synthetic.faults import DamagedFabric, Fault, FaultKind, FaultSpec, RandomSource
-from topology.synthetic.membership import is_host_cable
 from topology.synthetic.spec import SPINE_RANK, STORAGE_RANK
+from topology.synthetic.truth import is_host_cable
 from topology.synthetic.visible_faults import SymmetryIndex
 from topology.synthetic.wiring import Cable, Switch, Wiring
 

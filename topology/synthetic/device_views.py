@@ -52,7 +52,10 @@ class DeviceViews:
         return host.nics[0].mac if host else self.switches[device].mac
 
     def sweep_names(self, port: PortName) -> SweptPortNames:
-        """Return the ids and names of a port in a sweep; both ends share one value per port."""
+        """Return the ids and names of a port in a sweep.
+
+        The value is built once per port, and both ends of its cable refer to it.
+        """
         names = self._sweep_names.get(port)
         return names or self._sweep_names.setdefault(port, self._build_sweep_names(port))
 

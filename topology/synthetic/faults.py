@@ -58,7 +58,7 @@ class FaultSpec:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault."""
+    """A fault of a damaged fabric, and whether the fabric shows it."""
 
     kind: FaultKind
     ports: tuple[PortName, ...]
@@ -70,7 +70,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class DamagedFabric:
-    """A fabric after its faults."""
+    """A fabric with the faults applied: cables, devices and reports that are left."""
 
     wiring: Wiring
     """The wiring as planned, or with its hosts in another order."""

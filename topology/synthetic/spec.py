@@ -257,9 +257,11 @@ def _max_lower_units(spec: SyntheticSpec, rank: int, num_tiers: int) -> int:
 
 
 def _widths(spec: SyntheticSpec, fan_outs: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the number of switches per unit at each rank from 2."""
     widths = []
     for rank, fan_out in enumerate(fan_outs, 2):
-        down = spec.radix if rank == 1 + len(fan_outs) else spec.num_half_ports
+        is_top = rank == 1 + len(fan_outs)
+        down = spec.radix if is_top else spec.num_half_ports
         is_spine = rank == SPINE_RANK
         members = fan_out * (spec.ports_per_plane if is_spine else 1)
         widths.append(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 from topology.synthetic.faults import DamagedFabric
-from topology.synthetic.membership import (
+from topology.synthetic.truth import (
     SwitchUnit,
     count_attachments,
     find_majority,
@@ -52,21 +52,23 @@ class SymmetryIndex:
     def shows_misplaced(self, cable: Cable) -> bool:
         """Return whether a present cable visibly leads to the wrong switch.
 
-        An up-link to another spine of its own pod does not: it looks like a spare cable there and a
-        lost one elsewhere, and symmetry does not say which two were exchanged. Neither does a cable
-        between peers.
+        It does in three cases: an up-link leads to another unit than most up-links of its unit do;
+        a host's cable leads to another unit than most cables of the host do; or a host's cable
+        leads to another leaf than the same port of most hosts does. An up-link to another spine of
+        its own pod looks like a spare cable there and a lost one elsewhere: symmetry does not say
+        which two were exchanged.
         """
         high = self._switches[cable.high.device]
         if self._joins_peers(cable):
             return False
         if not is_host_cable(cable, self._switches):
-            below = unit_of(self._switches[cable.low.device])
-            unit = find_majority(self._attachments.units[below])
-            return unit is not None and unit != unit_of(high)
-        unit = find_majority(self._attachments.hosts[cable.low.device])
-        if unit is None:
+            low_unit = unit_of(self._switches[cable.low.device])
+            usual_unit = find_majority(self._attachments.units[low_unit])
+            return usual_unit is not None and usual_unit != unit_of(high)
+        usual_unit = find_majority(self._attachments.hosts[cable.low.device])
+        if usual_unit is None:
             return False
-        return unit != unit_of(high) or self._shows_wrong_rail(cable, high)
+        return usual_unit != unit_of(high) or self._shows_wrong_rail(cable, high)
 
     def _shows_wrong_rail(self, cable: Cable, leaf: Switch) -> bool:
         """Return whether most hosts of the group have this port on another leaf."""

@@ -72,7 +72,7 @@ def links_by_unit(groups: Sequence[Switches], weights: Weights) -> dict[int, Cou
 
 
 def assign_units(groups: Sequence[Switches], weights: Weights) -> UnitAssignment:
-    """Return the group of each unit, or a tie where there is or may be one. Cost: O(links)."""
+    """Return the group of each unit, or a tie if there is or may be one. Cost: O(links)."""
     links = links_by_unit(groups, weights)
     ranked = {
         unit: sorted(counts.items(), key=lambda row: (-row[1], row[0]))
@@ -152,10 +152,11 @@ def _find_idle_groups(
 
 
 def _find_possible_ties(rows: Sequence[_Row], idle: Mapping[int, set[int]]) -> list[_Row]:
-    """Return the rows that would be a tie if an idle group were part of a rival; else none.
+    """Return the rows of a unit that may tie, because an idle group may belong to a rival group.
 
-    A switch without own units is part of one of the groups that its units belong to, but its links
-    do not show which. For a unit with few links that choice decides the group of the unit.
+    A group is idle if no unit belongs to it. Its switches are part of another group of its units,
+    but their links do not show which. For a unit with few links, that choice decides the group of
+    the unit.
     """
     most = rows[0][1]
     for rival, count in rows[1:]:
@@ -195,14 +196,16 @@ def find_shared_groups(groups: Sequence[Switches], weights: Weights) -> set[int]
         }
         for group_index, guest_counts in guests.items()
     }
-    return {
-        group_index
-        for group_index, host_groups in nested.items()
-        if len(host_groups) > 1
-        and 2 * num_owned[group_index]
-        < sum(guests[group_index][host_group] for host_group in host_groups)
-        and all(nested.get(host_group, set()) <= {group_index} for host_group in host_groups)
-    }
+    shared = set[int]()
+    for group_index, host_groups in nested.items():
+        num_guests = sum(guests[group_index][host_group] for host_group in host_groups)
+        has_mostly_guests = 2 * num_owned[group_index] < num_guests
+        is_one_way = all(
+            nested.get(host_group, set()) <= {group_index} for host_group in host_groups
+        )
+        if len(host_groups) > 1 and has_mostly_guests and is_one_way:
+            shared.add(group_index)
+    return shared
 
 
 def _best_group_without(excluded: int, counts: Mapping[int, int]) -> int | None:
@@ -225,7 +228,7 @@ def absorb_minor_groups(
     the group's units. The absorbing group must be larger, own half of the links, and own more of
     them than any other group, so a leaf that several groups share (storage) joins none.
 
-    Cost: O(links) a round. Another round is needed only where one merge causes another.
+    Cost: O(links) a round. Another round is needed only if one merge causes another.
 
     Args:
         groups: the groups so far.
@@ -245,7 +248,11 @@ def absorb_minor_groups(
             for index, hold in holds.items()
             if (absorber := _find_absorber(index, hold, size, min_owners=min_owners)) is not None
         }
-        moving = {i: absorber for i, absorber in absorber_of.items() if absorber not in absorber_of}
+        moving = {
+            index: absorber
+            for index, absorber in absorber_of.items()
+            if absorber not in absorber_of
+        }
         if not moving:
             return groups
         merged = {index: list(group) for index, group in enumerate(groups) if index not in moving}

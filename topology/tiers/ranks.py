@@ -75,8 +75,8 @@ def mark_leaves(plane: Plane) -> Flags:
     A leaf has hosts on half of its links, or half as many hosts as its peers (the leaf of the
     typical host). A switch with fewer hosts is a leaf only if most of its cables lead to switches
     that are not leaves; with one host, three quarters of them. This distinguishes the last leaf of
-    a row, with one host and all its up-links, from a spine with one misplaced host. One host makes
-    no more such leaves than another host has switches.
+    a row, with one host and all its up-links, from a spine with one misplaced host. A host that is
+    alone on more switches than any other host has makes none of them a leaf.
     """
     switch_pairs = plane.switch_edges.pairs_both_ways
     size = max(plane.switches, default=0) + 1
@@ -89,18 +89,18 @@ def mark_leaves(plane: Plane) -> Flags:
     is_unclear = (num_hosts > 0) & ~is_leaf
     if is_unclear.any():
         num_to_leaves = switch_pairs.count_to(is_leaf)
-        is_most = np.where(
+        leads_up = np.where(
             num_hosts > 1, 2 * num_to_leaves < num_links, 4 * num_to_leaves <= num_links
         )
-        is_leaf |= is_unclear & is_most & ~_mark_flooded(pairs, is_unclear & (num_hosts == 1))
+        is_flooded = _mark_flooded(pairs, is_unclear & (num_hosts == 1))
+        is_leaf |= is_unclear & leads_up & ~is_flooded
     return is_leaf
 
 
 def _mark_flooded(pairs: PairCounts, is_lone: Flags) -> Flags:
-    """Return which switches with one host have a host that is alone on more switches than usual.
+    """Mark the switches whose only host is alone on more switches than any other host is on.
 
-    That is more switches than any other host is on. Such a host reports cables to spines and cores;
-    they are no leaves because of it.
+    Such a host reports cables to spines and cores. Its cables do not make them leaves.
 
     Args:
         pairs: hosts and switches that share cables.
@@ -135,11 +135,11 @@ def _typical_num_hosts(pairs: PairCounts, num_hosts: Index) -> int:
 
 
 def _are_next(ranks: Index, level: int, switch_pairs: PairCounts) -> Flags:
-    """Return which switches have no rank yet and are directly above the given one.
+    """Mark the switches without a rank that are directly above the given rank.
 
-    A switch with few links down (a core reached by one swapped cable) waits if most of its links
-    lead to switches that are firmly above this rank: it is above those. The exception is a fabric
-    in which such switches are cabled to each other by design.
+    A switch with few links down, such as a core that a swapped cable reaches, waits for a later
+    rank if most of its links lead to switches that are firmly above this rank: it is above those
+    switches. It does not wait if such switches are cabled to each other by design.
 
     Args:
         ranks: the rank of each switch; 0 without one.

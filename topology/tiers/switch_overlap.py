@@ -17,16 +17,17 @@ Weights = Mapping[int, Mapping[int, int]]
 
 
 class Side(Enum):
-    """The switch whose links the overlap must be more than half of."""
+    """Which switches an overlap is compared with: it must be more than half of their links."""
 
     BOTH = "both"
     """Both switches. For leaves: a storage leaf shared by many groups must not join any of them."""
     SMALLER = "smaller"
-    """The smaller one. For higher ranks: cores that lost many links must not split. The share of
+    """The smaller switch. For higher ranks: cores that lost many links must not split. The share of
     common units is then checked too."""
     TOP = "top"
-    """The smaller one, at the highest rank. No cable leads from one island to another, so switches
-    that share exactly half of their links and of their units are one group with swapped cables."""
+    """The smaller switch, at the highest rank. No cable leads from one island to another, so
+    switches that share exactly half of their links and of their units are one group with swapped
+    cables."""
 
 
 MAX_COMPARED_MEMBERS = 9
@@ -183,7 +184,7 @@ def join_switches(
 
     Args:
         weights: links downwards, per switch and unit.
-        side: the switch whose links the overlap must be more than half of.
+        side: which switches an overlap is compared with.
         peers: links between the switches themselves, in both directions. Two switches with half as
             many links to each other as downwards are peers of different groups, as in a dragonfly+,
             unless they serve nearly the same units.

@@ -90,6 +90,13 @@ class _GroupDraft:
     divided_hosts: list[Tie] = field(default_factory=list)
     group_ties: list[Tie] = field(default_factory=list)
 
+    def add_group(self, group: TierGroup, *, num_links: int = 0, widest: int = 0) -> int:
+        """Add a group; return its number."""
+        self.groups.append(group)
+        self.num_links.append(num_links)
+        self.widest.append(widest)
+        return len(self.groups) - 1
+
 
 def group_switches(plane: Plane, ranks: Ranks) -> TierGroups:
     """Return the groups of every rank. Cost: O(links) per rank on a Clos."""
@@ -122,10 +129,9 @@ def _group_leaves(draft: _GroupDraft, plane: Plane, ranks: Ranks) -> None:
         if not hosts:
             draft.set_aside.append((1, switches))
             continue
-        draft.below[len(draft.groups)] = list(switches)
-        draft.groups.append(TierGroup(1, switches, hosts, margin))
-        draft.num_links.append(_count_links(switches, weights))
-        draft.widest.append(0)
+        group = TierGroup(1, switches, hosts, margin)
+        number = draft.add_group(group, num_links=_count_links(switches, weights))
+        draft.below[number] = list(switches)
     draft.host_ties += assignment.ties
     draft.divided_hosts += assignment.divided
 
@@ -165,10 +171,14 @@ def _find_candidates(
 
 
 def _group_rank(draft: _GroupDraft, plane: Plane, ranks: Ranks, rank: int) -> None:
+    """Group the switches of a rank above the leaves; their units are the root groups below."""
     uppers, lowers, counts = plane.switch_edges.pairs_both_ways
     roots = _find_roots(draft, lowers)
     is_up = _mark_rank(ranks, rank, uppers) & (roots >= 0)
     weights = count_pairs(uppers[is_up], roots[is_up], counts[is_up]).by_left
+    draft.set_aside += [
+        (rank, (switch,)) for switch in ranks.by_rank[rank] if switch not in weights
+    ]
     certain, undecided_weights = _split_plain_groups(weights)
     peer_links = _peer_links(plane, undecided_weights)
     side = Side.TOP if rank == ranks.highest else Side.SMALLER
@@ -176,27 +186,22 @@ def _group_rank(draft: _GroupDraft, plane: Plane, ranks: Ranks, rank: int) -> No
     groups = absorb_minor_groups(joined, undecided_weights)
     assignment = assign_units(groups, undecided_weights)
     candidates = sorted([*certain, *_find_candidates(groups, assignment)])
-    peers = _count_peer_links(draft, plane, ranks, rank - 1)
-    draft.set_aside += [
-        (rank, (switch,)) for switch in ranks.by_rank[rank] if switch not in weights
-    ]
+    num_peer_links_by_root = _count_peer_links(draft, plane, ranks, rank - 1)
     for switches, units, margin in candidates:
         num_links = _count_links(switches, weights)
         is_lone = rank > SPINE_RANK and len(candidates) == 1 and len(units) == 1
         is_thin = is_lone and _is_thin(draft, units[0], num_links)
-        if not units or is_thin or _is_bypassed(units, num_links, peers):
+        if not units or is_thin or _is_bypassed(units, num_links, num_peer_links_by_root):
             draft.set_aside.append((rank, switches))
             continue
-        number = len(draft.groups)
-        draft.groups.append(TierGroup(rank, switches, (), margin))
-        draft.num_links.append(num_links)
-        draft.widest.append(_max_links(switches, units, weights))
-        _set_parent(draft, number, units)
+        group = TierGroup(rank, switches, (), margin)
+        widest = _max_links(switches, units, weights)
+        _set_parent(draft, draft.add_group(group, num_links=num_links, widest=widest), units)
     draft.group_ties += assignment.ties
 
 
 def _peer_links(plane: Plane, switches: Collection[int]) -> Weights:
-    """Return the links between some switches, in both directions."""
+    """Return the links between these switches, in both directions."""
     switch_pairs = plane.switch_edges.pairs_both_ways
     if not switches:
         return {}
@@ -217,7 +222,7 @@ def _count_peer_links(draft: _GroupDraft, plane: Plane, ranks: Ranks, rank: int)
 
 
 def _mark_rank(ranks: Ranks, rank: int, switches: Index) -> Flags:
-    """Return which of some switches have a rank, one flag per entry."""
+    """Mark the switches that have a rank, one flag per entry."""
     is_of_rank = np.zeros(int(switches.max(initial=0)) + 1, np.bool_)
     rank_switches = np.array(ranks.by_rank[rank], np.intp)
     is_of_rank[rank_switches[rank_switches < len(is_of_rank)]] = True
@@ -225,7 +230,7 @@ def _mark_rank(ranks: Ranks, rank: int, switches: Index) -> Flags:
 
 
 def _find_roots(draft: _GroupDraft, switches: Index) -> Index:
-    """Return the root group above each switch, -1 where there is none."""
+    """Return the root group above each switch; -1 if there is none."""
     highest = max((max(below) for below in draft.below.values()), default=0)
     root_of = np.full(max(highest, int(switches.max(initial=0))) + 1, -1)
     for root, below in draft.below.items():
@@ -233,13 +238,15 @@ def _find_roots(draft: _GroupDraft, switches: Index) -> Index:
     return root_of[switches]
 
 
-def _is_bypassed(units: Sequence[int], num_links: int, peers: Mapping[int, int]) -> bool:
+def _is_bypassed(
+    units: Sequence[int], num_links: int, num_peer_links_by_root: Mapping[int, int]
+) -> bool:
     """Return whether the units of a group are connected mainly by cables between themselves.
 
     A tier is the main path between the units below it. If it is not, the units are peers, as the
     groups of a dragonfly+ are, and the group is one of their spines that lost its leaves.
     """
-    num_across = sum(peers[unit] for unit in units)
+    num_across = sum(num_peer_links_by_root[unit] for unit in units)
     return 2 * num_links < num_across or (len(units) == 1 and 2 * num_across >= num_links)
 
 
@@ -280,10 +287,8 @@ def _join_peers(draft: _GroupDraft, plane: Plane, ranks: Ranks) -> None:
             next_root = frontier.pop()
             joined.add(next_root)
             frontier.extend(peers_by_root.pop(next_root, set()) - joined)
-        draft.groups.append(TierGroup(ranks.highest + 1, (), (), 1.0))
-        draft.num_links.append(0)
-        draft.widest.append(0)
-        _set_parent(draft, len(draft.groups) - 1, sorted(joined))
+        number = draft.add_group(TierGroup(ranks.highest + 1, (), (), 1.0))
+        _set_parent(draft, number, sorted(joined))
 
 
 def _count_links(switches: Iterable[int], weights: Weights) -> int:
@@ -291,7 +296,7 @@ def _count_links(switches: Iterable[int], weights: Weights) -> int:
 
 
 def _set_parent(draft: _GroupDraft, number: int, units: Iterable[int]) -> None:
-    """Set a group as the parent and new root of some units."""
+    """Set a group as the parent and new root of these units."""
     for unit in units:
         draft.groups[unit] = replace(draft.groups[unit], parent=number)
     switches = [switch for unit in units for switch in draft.below.pop(unit)]

@@ -1,7 +1,6 @@
 """The agent's own client of the Kubernetes API, on the standard library alone.
 
     report_writer   writes the NeighborReports of this node
-    fabric_reader   reads from the Fabric object which nodes sweep
     https_client    sends one request at a time over HTTPS
     credentials     the server's address, the token and the certificate authority
 

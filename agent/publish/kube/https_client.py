@@ -27,10 +27,8 @@ APPLY: Final = "application/apply-patch+yaml"
 """Server-side apply; JSON is YAML."""
 MERGE: Final = "application/merge-patch+json"
 JSON: Final = "application/json"
-METADATA_ONLY: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-"""The `Accept` header that asks for an object's metadata only."""
 DEADLINE_S: Final = 10.0
-"""From connecting to the last byte of the answer."""
+"""The time from connecting to the last byte of the answer."""
 MAX_ANSWER_BYTES: Final = 4 << 20
 """etcd takes objects of 1.5 MiB."""
 _UNAUTHORIZED: Final = 401
@@ -52,7 +50,7 @@ class ApiRequest:
 
     method: str
     path: str
-    """With its query; the names in it are names of objects, so nothing needs escaping."""
+    """The path with its query; the names in it are names of objects, so nothing needs escaping."""
     body: object = None
     """Sent as JSON; None sends no body."""
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -78,7 +76,7 @@ class ApiClient:
         Args:
             credentials: the address, the token and the authority.
             cooldown: limits requests after a failure.
-            deadline_s: for one request, from connecting to the last byte of the answer.
+            deadline_s: the limit of one request, from connecting to the last byte of the answer.
             on_answer: records the status code of each answer.
         """
         self.credentials = credentials

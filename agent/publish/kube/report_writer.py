@@ -2,7 +2,7 @@
 
 Only changes are written: a spec if its facts differ, a status if an outcome differs or if the
 status is older than six hours. The writer knows the stored objects from one read at the start and
-from the answers to its own writes. Every ten minutes it reads the metadata, to notice changes by
+from the answers to its own writes. Every ten minutes it reads them again, to notice changes by
 other clients. The agent may not delete or list objects: it empties outdated parts of sweeps, and
 numbers the parts without gaps.
 """
@@ -14,14 +14,13 @@ import json
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
 from agent.publish.destination import PublishOutcome
-from agent.publish.kube.https_client import APPLY, MERGE, METADATA_ONLY, ApiClient, ApiRequest
+from agent.publish.kube.https_client import APPLY, MERGE, ApiClient, ApiRequest
 from agent.publish.size_limit import MAX_OBJECT_BYTES, fit_report
 from runtime.clock import Clock
 from runtime.retry import Cooldown, Uniform
@@ -59,15 +58,6 @@ WRITE_DEADLINE_S: Final = 20.0
 """The parts of a large sweep that are not written by then wait for the next round."""
 
 
-@dataclass(frozen=True, slots=True)
-class WriteIntervals:
-    """The intervals of writes and checks that are not urgent."""
-
-    status_s: float = STATUS_AGE_S
-    status_spread_s: float = STATUS_SPREAD_S
-    check_s: float = CHECK_INTERVAL_S
-
-
 @dataclass(slots=True)
 class _PublishedReport:
     """The object that the server holds under one name."""
@@ -78,8 +68,6 @@ class _PublishedReport:
     """The status without times and messages; empty if not known."""
     status_due_s: float = 0.0
     check_due_s: float = 0.0
-    generation: int | None = None
-    """The server increments it with each change of the spec."""
     owners: frozenset[str] = frozenset()
     """Uids."""
     part: SweepPart | None = None
@@ -97,7 +85,6 @@ class ReportWriter:
         uniform: Uniform,
         *,
         cooldown: Cooldown,
-        intervals: WriteIntervals | None = None,
     ) -> None:
         """Send no request yet.
 
@@ -107,14 +94,12 @@ class ReportWriter:
             clock: the clock for ages.
             uniform: spreads the writes and checks of many agents.
             cooldown: limits requests to a server that answers but refuses.
-            intervals: the intervals of status writes and checks; None for the defaults.
         """
         self._server = server
         self._node_name = node_name
         self._clock = clock
         self._uniform = uniform
         self._cooldown = cooldown
-        self._intervals = intervals or WriteIntervals()
         self._published: dict[str, _PublishedReport] = {}
         self._are_parts_known = False
         self._crowded: dict[str, tuple[str, ...]] = {}
@@ -266,28 +251,27 @@ class ReportWriter:
             log.warning("own report unreadable", extra={"report": name, "error": str(error)})
             self._published[name] = _PublishedReport(spec="", check_due_s=self._next_check_s())
             return None
+        before = self._published.get(name)
         self._record_published(report, answer)
         published = self._published[name]
+        published.check_due_s = self._next_check_s()
         published.comparable_status = _comparable_status(report.status)
-        published.status_due_s = self._next_status_s(age_s=self._age_s(report.status))
+        published.status_due_s = (
+            before.status_due_s if before else self._next_status_s(age_s=self._age_s(report.status))
+        )
         return report
 
     def _check(self, name: str) -> None:
-        """Check from time to time whether another client changed an object; then write it again."""
+        """Read an object again from time to time: another client may have changed it."""
         published = self._published.get(name)
         if published is None or self._clock.monotonic() < published.check_due_s:
             return
-        try:
-            answer = self._server.call(_read_request(name, {"Accept": METADATA_ONLY}))
-        except KubeNotFound:
+        self._read(name)
+        found = self._published.get(name)
+        if found is None:
             log.warning("own report deleted", extra={"report": name})
-            del self._published[name]
-            return
-        published.check_due_s = self._next_check_s()
-        published.owners = _owners(answer)
-        if _generation(answer) != published.generation:
+        elif found.spec != published.spec:
             log.warning("own report changed by another client", extra={"report": name})
-            published.spec = ""
 
     def _record_published(self, report: NeighborReport, answer: Mapping[str, Any]) -> None:
         sweep = None if is_withdrawn(report.spec.sweep) else report.spec.sweep
@@ -296,7 +280,6 @@ class ReportWriter:
             spec=_hash_of_spec(report),
             comparable_status="",  # the status has the time of the facts, so write it again too
             check_due_s=before.check_due_s if before else self._next_check_s(),
-            generation=_generation(answer),
             owners=_owners(answer),
             part=replace(sweep, facts="") if sweep else None,
         )
@@ -313,12 +296,12 @@ class ReportWriter:
         return f"{self._node_name}.sweep.{number}"
 
     def _next_check_s(self) -> float:
-        spread_s = self._uniform(0, self._intervals.check_s / 2)
-        return self._clock.monotonic() + self._intervals.check_s + spread_s
+        spread_s = self._uniform(0, CHECK_INTERVAL_S / 2)
+        return self._clock.monotonic() + CHECK_INTERVAL_S + spread_s
 
     def _next_status_s(self, *, age_s: float) -> float:
-        spread_s = self._uniform(0, self._intervals.status_spread_s)
-        return self._clock.monotonic() + max(self._intervals.status_s - age_s, 0.0) + spread_s
+        spread_s = self._uniform(0, STATUS_SPREAD_S)
+        return self._clock.monotonic() + max(STATUS_AGE_S - age_s, 0.0) + spread_s
 
     def _age_s(self, status: ReportStatus) -> float:
         """Return the age of a status; 0 if it has no time, or a time in the future."""
@@ -328,15 +311,14 @@ class ReportWriter:
         return max((self._clock.now() - observed).total_seconds(), 0.0)
 
 
-def _read_request(name: str, headers: Mapping[str, str] = MappingProxyType({})) -> ApiRequest:
+def _read_request(name: str) -> ApiRequest:
     """Return the request that reads one of our objects: a patch that changes nothing, as a dry run.
 
     An agent may not `get` reports, because that right would cover those of all nodes. The
     admission policy checks a patch, so this returns only objects of our node. It writes nothing.
     """
-    return ApiRequest(
-        "PATCH", f"{REPORTS_PATH}/{name}?dryRun=All", {}, {"Content-Type": MERGE, **headers}
-    )
+    path = f"{REPORTS_PATH}/{name}?dryRun=All"
+    return ApiRequest("PATCH", path, {}, {"Content-Type": MERGE})
 
 
 def _hash_of_spec(report: NeighborReport) -> str:
@@ -360,8 +342,3 @@ def _owner(name: str, uid: str) -> dict[str, str]:
 def _owners(answer: Mapping[str, Any]) -> frozenset[str]:
     references = answer.get("metadata", {}).get("ownerReferences") or ()
     return frozenset(str(reference.get("uid")) for reference in references)
-
-
-def _generation(answer: Mapping[str, Any]) -> int | None:
-    generation = answer.get("metadata", {}).get("generation")
-    return generation if isinstance(generation, int) else None

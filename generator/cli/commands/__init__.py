@@ -16,10 +16,13 @@ from typing import Final
 
 WORDS: Final = {
     "fabric": {
+        "status": "Print the state of the fabric on one screen.",
         "tree": "Print the tree inferred from the cabling.",
         "planes": "List the networks, and the ports of each.",
         "findings": "List what is wrong with the cabling, and what to do.",
-        "describe": "Show all that is known about a node, a switch or a domain.",
+        "describe": "Show all that is known about a node, a switch, a domain or a gang.",
+        "links": "List every cable with both ends.",
+        "path": "Show the ways between two nodes, and the faults on them.",
         "diff": "Compare the fabric with a cabling plan or with its past.",
         "history": "List when the tree changed, and what changed.",
         "switches": "Walk switches by SNMP, and report their neighbors.",
@@ -37,13 +40,15 @@ WORDS: Final = {
         "place": "Place a gang, or say why it does not fit.",
         "compare": "Place a gang under each preset, and compare the results.",
         "where": "Show where a job runs, and a better place.",
+        "ranks": "Compare the ranks of a job with the tree, and print a better order.",
+        "capacity": "Show what is free in each domain.",
         "reservations": "List the nodes reserved for gangs whose pods do not run yet.",
     },
     "programs": {
         "rpc": "Call any method of a server, with JSON or YAML.",
         "serve": "Keep HyperNodes correct and answer placement queries.",
         "simulate": "Simulate fabrics, and replay jobs on fabrics.",
-        "doctor": "Check that a cluster has all that Toponaut needs.",
+        "doctor": "Check that a cluster, or this machine, has all that Toponaut needs.",
     },
     "reference": {
         "explain": "Explain a kind of finding, or a field of an object or file.",

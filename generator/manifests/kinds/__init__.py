@@ -5,10 +5,9 @@ core_workloads: Jobs and CronJobs; StatefulSets, Deployments and ReplicaSets.
 job_sets: JobSets and LeaderWorkerSets, and the domains that they keep for one job.
 kubeflow, trainer, ray, volcano_job, kueue_workload: the kinds of one API.
 codeflare: AppWrappers, around objects of the other kinds.
-pod_fields, metadata: the fields without effect of pods, and of the metadata of every object.
-companions: kinds that run no pods.
+object_fields: what has no effect: fields of metadata and of pods, and kinds that run no pods.
 unlisted_resources: what pods take of a node although no node lists it.
 
-The package imports `generator.placement` and its siblings `fields`, `gang_pods`, `ignored_fields`,
-`objects`, `pods`, `resource_units` and `tier_names`; the modules for schedulers import it.
+The package imports `generator.placement` and its siblings `fields`, `gang_pods`, `objects`, `pods`,
+`resource_units` and `tier_names`; the modules for schedulers import it.
 """

@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from generator.manifests.fields import Field
-from generator.manifests.ignored_fields import FieldTable, Row
-from generator.manifests.kinds.companions import COMPANIONS
-from generator.manifests.kinds.metadata import find_key_row, list_object_fields
-from generator.manifests.kinds.pod_fields import POD
+from generator.manifests.fields import Field, FieldTable, Row
+from generator.manifests.kinds.object_fields import (
+    COMPANIONS,
+    POD,
+    find_key_row,
+    list_object_fields,
+)
 from generator.manifests.kinds.pod_sets import PodSet, WorkloadKind
 from generator.manifests.objects import KubeObject, Manifests, parse_object
 from topology.model.errors import PlacementRequestError, show
@@ -44,7 +46,9 @@ def build_app_wrapper(kinds: Kinds) -> WorkloadKind:
 def _find_object_row(field: Field, kinds: Kinds) -> Row:
     inner = parse_object(field)
     key = (inner.group, inner.kind)
-    return POD if key == _POD else kinds[key].fields if key in kinds else COMPANIONS.get(key)
+    if key == _POD:
+        return POD
+    return kinds[key].fields if key in kinds else COMPANIONS.get(key)
 
 
 def _parse_components(owner: KubeObject, manifests: Manifests, kinds: Kinds) -> list[PodSet]:

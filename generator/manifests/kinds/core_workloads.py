@@ -8,10 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from generator.manifests.fields import Field
-from generator.manifests.ignored_fields import FieldTable
-from generator.manifests.kinds.metadata import METADATA, list_object_fields
-from generator.manifests.kinds.pod_fields import ENDS, NAMES, POD_TEMPLATE, PROBES
+from generator.manifests.fields import Field, FieldTable
+from generator.manifests.kinds.object_fields import (
+    ENDS,
+    METADATA,
+    NAMES,
+    POD_TEMPLATE,
+    PROBES,
+    list_object_fields,
+)
 from generator.manifests.kinds.pod_sets import PodSet, WorkloadKind
 from generator.manifests.objects import KubeObject, Manifests
 
@@ -92,10 +97,11 @@ def _parse_replicated(owner: KubeObject, _: Manifests) -> list[PodSet]:
     return [PodSet("main", count, owner.spec.get("template"))]
 
 
-def bound_each_pod(owner: KubeObject, tiers: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the tiers of a set whose pods are admitted one by one; None for other kinds.
+def limit_each_pod(owner: KubeObject, tiers: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the tiers of a Deployment or ReplicaSet as limits of each pod; None for other kinds.
 
-    A bound then holds for each pod, not for all of them together. Kueue and KAI do so.
+    Kueue and KAI admit the pods of such a set one by one, so a tier limits each pod and not all of
+    them together. A note on the field `replicas` says so.
     """
     if (owner.group, owner.kind) not in {("apps", "Deployment"), ("apps", "ReplicaSet")}:
         return None

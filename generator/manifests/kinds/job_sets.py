@@ -12,11 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from generator.manifests.fields import Field
-from generator.manifests.ignored_fields import FieldTable
+from generator.manifests.fields import Field, FieldTable
 from generator.manifests.kinds.core_workloads import JOB_TEMPLATE, count_job_pods
-from generator.manifests.kinds.metadata import list_object_fields
-from generator.manifests.kinds.pod_fields import ENDS, NAMES, POD_TEMPLATE
+from generator.manifests.kinds.object_fields import ENDS, NAMES, POD_TEMPLATE, list_object_fields
 from generator.manifests.kinds.pod_sets import PodSet, Workload, WorkloadKind
 from generator.manifests.objects import KubeObject, Manifests
 from generator.manifests.tier_names import LevelNames
@@ -38,9 +36,9 @@ JOB_SET_SPEC: Final[FieldTable] = {
 
 
 def mark_start_order(job: Field) -> None:
-    """Mark a dependency that only orders the start as read; one that waits for an end may matter.
+    """Mark a dependency as read if it only orders the start; a wait for an end may matter.
 
-    Jobs of which one waits for the end of the other do not run at the same time.
+    If a job waits for the end of another job, the two do not run at the same time.
     """
     for row in job.get("dependsOn").items():
         if row.get("status").value == "Ready":
@@ -110,7 +108,7 @@ def add_exclusive_tiers(
     """Return the spec with the exclusive tiers that the annotations of its workload set.
 
     Args:
-        spec: of the request; a group per set of pods, in the same order.
+        spec: the spec of the request; a group per set of pods, in the same order.
         workload: the workload of the file.
         levels: tiers by label key.
     """
@@ -134,7 +132,7 @@ def _find_job_tier(pods: PodSet, levels: LevelNames) -> str:
 
 
 def _make_jobs_exclusive(row: Mapping[str, Any], pods: PodSet, tier: str) -> dict[str, Any]:
-    """Return a group of which each job is one slice, alone in a domain of a tier."""
+    """Return a group in which each job is one slice, alone in a domain of a tier."""
     layer = {"size": pods.replica_size or pods.count, "tier": tier, "placement": "spread"}
     inner = [layer for layer in row.get("slices", []) if layer.get("tier") != tier]
     return {**row, "slices": [layer, *inner], "exclusive": tier}

@@ -12,16 +12,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from generator.manifests.fields import Field
-from generator.manifests.ignored_fields import ALL, FieldTable, Row
-from generator.manifests.kinds.metadata import list_object_fields
-from generator.manifests.kinds.pod_fields import ENDS, POD_TEMPLATE, RUNS
+from generator.manifests.fields import ALL, Field, FieldTable, Row
+from generator.manifests.kinds.object_fields import ENDS, POD_TEMPLATE, RUNS, list_object_fields
 from generator.manifests.kinds.pod_sets import Minimum, PodSet, WorkloadKind
 from generator.manifests.objects import KubeObject, Manifests
 
 GROUP: Final = "kubeflow.org"
 _ROLES: Final = ("launcher", "chief", "master", "ps", "worker", "evaluator")
-"""In order of ranks."""
+"""The roles in the order of ranks."""
 _LEADING: Final = frozenset({"launcher", "chief", "master"})
 _GROWS: Final = "says how far the job may grow later"
 _REPLICA_SPECS: Final[FieldTable] = {
@@ -91,7 +89,7 @@ def _find_rank(role: str) -> int:
 
 
 def _parse_minimum(owner: KubeObject) -> Minimum | None:
-    """Return the minimum of the gang, else the one below which an elastic job does not run."""
+    """Return the minimum of the gang, else the minimum below which an elastic job does not run."""
     elastic = owner.spec.get("elasticPolicy", "minReplicas")
     fields = (find_gang_minimum(owner), elastic)
     rows = [(field, field.optional_integer()) for field in fields]

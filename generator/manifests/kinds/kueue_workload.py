@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from generator.manifests.fields import Field
-from generator.manifests.ignored_fields import FieldTable
-from generator.manifests.kinds.metadata import list_object_fields
-from generator.manifests.kinds.pod_fields import ENDS, POD_TEMPLATE
+from generator.manifests.fields import Field, FieldTable
+from generator.manifests.kinds.object_fields import ENDS, POD_TEMPLATE, list_object_fields
 from generator.manifests.kinds.pod_sets import Minimum, PodSet, WorkloadKind
 from generator.manifests.objects import KubeObject, Manifests
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from generator.manifests.fields import Field
+from generator.manifests.fields import Field, FieldTable
 from generator.manifests.gang_pods import PODS, GroupPods, MemberPod
-from generator.manifests.ignored_fields import FieldTable
 from generator.manifests.kinds.unlisted_resources import add_unlisted
 from generator.manifests.objects import KubeObject, Manifests
 from generator.manifests.pods import parse_pod_fields, parse_priority
@@ -58,7 +57,7 @@ class PodSet:
     joins_later: bool = False
     """Whether the pods start when the others run, so that no gang waits for them."""
     running: tuple[MemberPod, ...] = ()
-    """Those of its pods that have a node."""
+    """The pods of the set that have a node."""
     is_leading: bool = False
     """Whether the other pods are of no use without all pods of this set, as without a master."""
 
@@ -88,14 +87,14 @@ class PodSet:
 
 
 def cap_minimum(field: Field, minimum: int, total: int, *, what: str = "pods") -> int:
-    """Return the fewest pods or groups that are needed, of those that the file has."""
+    """Return the minimum of pods or groups, at most as many as the file has."""
     if minimum > total:
         field.note(f"the file has only {total} {what}")
     return min(minimum, total)
 
 
 def share_minimum(groups: Sequence[dict[str, Any]], minimum: int) -> dict[str, Any]:
-    """Return groups that need this many pods together, whatever groups these are of."""
+    """Return groups that together need this many pods, from any of the groups."""
     if len(groups) == 1:
         return {"groups": [groups[0] | {"min": minimum}]}
     return {"groups": [row | {"min": 0} for row in groups], "min": minimum}

@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from generator.manifests.fields import Field
-from generator.manifests.ignored_fields import FieldTable
-from generator.manifests.kinds.metadata import list_object_fields
-from generator.manifests.kinds.pod_fields import ACCOUNT, ENDS, NAMES, POD_TEMPLATE, RUNS
+from generator.manifests.fields import Field, FieldTable
+from generator.manifests.kinds.object_fields import (
+    ACCOUNT,
+    ENDS,
+    NAMES,
+    POD_TEMPLATE,
+    RUNS,
+    list_object_fields,
+)
 from generator.manifests.kinds.pod_sets import Minimum, PodSet, WorkloadKind
 from generator.manifests.objects import KubeObject, Manifests
 
@@ -100,7 +105,7 @@ def _parse_cluster_spec(spec: Field, added: Sequence[Mapping[str, Any]] = ()) ->
     """Return the head and the groups of workers.
 
     Args:
-        spec: of a RayCluster.
+        spec: the spec of a RayCluster.
         added: requests of further containers that KubeRay adds to the head.
     """
     is_elastic = spec.get("enableInTreeAutoscaling").raw() is True

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from generator.manifests.fields import Field
-from generator.manifests.ignored_fields import FieldTable
+from generator.manifests.fields import Field, FieldTable
 from generator.manifests.kinds.core_workloads import count_job_pods
 from generator.manifests.kinds.job_sets import JOB_SET_SPEC, mark_start_order
-from generator.manifests.kinds.metadata import METADATA, list_object_fields
-from generator.manifests.kinds.pod_fields import ENDS, RUNS
+from generator.manifests.kinds.object_fields import ENDS, METADATA, RUNS, list_object_fields
 from generator.manifests.kinds.pod_sets import PodSet, WorkloadKind
 from generator.manifests.objects import KubeObject, Manifests
 from topology.model.errors import show

@@ -62,12 +62,12 @@ class GpuShare(NamedTuple):
         return f"{GPU}.{self.num_devices}x{part}"
 
     def count_per_device(self, memory_mib: int = _UNKNOWN_MEMORY) -> int:
-        """Return how many such shares one GPU holds."""
+        """Return how many shares of this size one GPU holds."""
         share = self.memory_mib or int((self.fraction or 0) * memory_mib)
         return memory_mib // max(share, 1)
 
     def count_pods(self, num_gpus: int, memory_mib: int | None) -> int:
-        """Return how many pods with such shares fit the free GPUs of a node.
+        """Return how many pods with shares of this size fit the free GPUs of a node.
 
         An amount of memory takes a whole GPU if the memory of the GPU is unknown.
         """
@@ -163,7 +163,7 @@ def _list_containers(spec: Field) -> Iterator[Field]:
 
 
 def _list_ports(spec: Field) -> Iterator[str]:
-    """Yield the ports of the node that a pod takes; on the node's network, those are all."""
+    """Yield the ports of the node that a pod takes: all of its ports, on the node's network."""
     is_on_node = spec.get("hostNetwork").raw() is True
     for container in _list_containers(spec):
         for port in container.get("ports").items():
@@ -212,7 +212,7 @@ def join_shares(groups: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _count_shares(share: GpuShare | None) -> int:
-    """Return how many equal shares one GPU holds; of whole GPUs, one."""
+    """Return how many equal shares one GPU holds; 1 if the share is whole GPUs."""
     return 1 if share is None else max(share.count_per_device(), 1)
 
 
@@ -226,9 +226,9 @@ def list_on_nodes(
     """Return the nodes with the quantities of unlisted resources that they hold.
 
     Args:
-        nodes: by name.
+        nodes: what each node has, by name.
         names: the resources that a request names.
-        gangs: that run, and are not subtracted from the nodes yet.
+        gangs: the running gangs that are not subtracted from the nodes yet.
         counted: a gang that runs, and is subtracted from what nodes list.
     """
     unlisted = sorted({name for name in names if name.startswith((_PORT, f"{GPU}."))})

@@ -9,10 +9,8 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Final
 
-from generator.manifests.fields import Field
-from generator.manifests.ignored_fields import FieldTable
-from generator.manifests.kinds.metadata import list_object_fields
-from generator.manifests.kinds.pod_fields import ENDS, POD_TEMPLATE, RUNS
+from generator.manifests.fields import Field, FieldTable
+from generator.manifests.kinds.object_fields import ENDS, POD_TEMPLATE, RUNS, list_object_fields
 from generator.manifests.kinds.pod_sets import PodSet, WorkloadKind, mark_scheduler
 from generator.manifests.objects import KubeObject, Manifests
 
@@ -46,7 +44,7 @@ _VOLCANO_JOB: Final[FieldTable] = list_object_fields(
 
 
 def _parse_tasks(owner: KubeObject, _: Manifests) -> list[PodSet]:
-    """Return the tasks in their order, but the one with rank 0 first.
+    """Return the tasks in their order, but first the task with rank 0.
 
     `dependsOn` is no order of ranks: a launcher starts after its workers.
     """

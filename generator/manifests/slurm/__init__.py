@@ -6,8 +6,7 @@ demand: what a component asks for, after all rules by which options complete eac
 component: the options of one component, and the forms of their values.
 command_line: words, scripts and environment variables as options.
 options: a table of all options: read and how, without effect and why, or what may matter.
-loads: what a component takes of nodes, and how many of its tasks and GPUs they hold.
-node_capacity: what the nodes have free.
+loads: what a component takes of nodes, what these have free, and how many tasks they hold.
 
 The package imports the modules of `generator.manifests` about fields, `generator.placement` and
 `topology`.

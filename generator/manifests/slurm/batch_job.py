@@ -9,10 +9,10 @@ from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from generator.manifests.fields import Note
-from generator.manifests.ignored_fields import IgnoredField, Relevance
+from generator.manifests.fields import IgnoredField, Note, Relevance
 from generator.manifests.slurm.command_line import (
     GivenOptions,
+    correct_options,
     parse_command_line,
     parse_environment,
     parse_options,
@@ -26,7 +26,7 @@ from generator.manifests.slurm.component_groups import (
     GroupRow,
 )
 from generator.manifests.slurm.demand import Demand, NodeMask, resolve_demand
-from generator.manifests.slurm.node_capacity import SLOTS, NodeCapacity
+from generator.manifests.slurm.loads import SLOTS, NodeCapacity
 from generator.manifests.slurm.options import OPTIONS
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError, list_some, show
@@ -107,7 +107,7 @@ def parse_batch_job(
     The command line comes before environment variables, and these before the lines of the script.
 
     Args:
-        words: of the command line, without `sbatch`.
+        words: the command line without `sbatch`.
         script: text of the script; None if the command line may name one.
         environment: variables of the shell.
         read_text: reads the script and the lists of nodes that options name.
@@ -124,7 +124,7 @@ def parse_batch_job(
     written: list[GivenOptions] = []
     if script is not None:
         lines = parse_script(script)
-        written = [_parse_directives(one) for one in lines.components]
+        written = [_parse_directives(component) for component in lines.components]
         notes += lines.notes
         ignored += [IgnoredField(show(line), Relevance.POSSIBLE) for line in lines.foreign]
         ignored += [row for given in written for row in _find_unknown(given)]
@@ -154,8 +154,18 @@ def _find_unknown(given: GivenOptions) -> Iterator[IgnoredField]:
 
 
 def _report_script(words: Sequence[str], *, is_read: bool) -> Iterator[IgnoredField]:
-    """Yield the script, if it cannot be read, and its arguments."""
+    """Yield the script, if it cannot be read, and its arguments.
+
+    Raises:
+        PlacementRequestError: the script cannot be read, and is an option without its dashes.
+    """
     name, *arguments = words
+    meant = [] if is_read else correct_options(words)
+    if meant:
+        shown = " ".join(map(show, meant))
+        raise PlacementRequestError(
+            "sbatch", f"'{show(name)}' is no option: options begin with dashes, such as {shown}"
+        )
     if not is_read:
         yield IgnoredField(f"{show(name)}: its #SBATCH lines", Relevance.POSSIBLE)
     for word in arguments:
@@ -251,6 +261,14 @@ def _find_gang_rules(components: Sequence[Component], parts: Sequence[_Part]) ->
     return rules
 
 
+def name_options(spec: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options behind the fields of a request that bound its domains."""
+    of_tiers = {LEAF: "--switches", NODE_TIER: "--nodes"}
+    limits = [of_tiers[tier] for tier in spec.get("max_domains", {})]
+    names = {"max_domains": " and ".join(limits)} if limits else {}
+    return names | ({"exclusive": "--exclusive"} if "exclusive" in spec else {})
+
+
 def _take_switches(component: Component) -> int:
     number, _, wait = (component.take("--switches") or "").partition("@")
     until = show(wait) if wait else "max_switch_wait of Slurm, 5 minutes by default"
@@ -311,12 +329,14 @@ def _join_components(
     rows = [row for groups in components for row in groups]
     if capacity is not None and capacity.slots == (1, 1) and all(map(_is_node, rows)):
         return [row | {"request": row["request"] | {SLOTS: 1}} for row in rows]
-    return [
-        groups[0] | {"exclusive": NODE_TIER}
-        if len(groups) == 1
-        else {"name": f"all-of-{groups[0]['name']}", "exclusive": NODE_TIER, "children": groups}
-        for groups in components
-    ]
+    joined: list[GroupRow] = []
+    for groups in components:
+        if len(groups) == 1:
+            joined.append(groups[0] | {"exclusive": NODE_TIER})
+        else:
+            name = f"all-of-{groups[0]['name']}"
+            joined.append({"name": name, "exclusive": NODE_TIER, "children": groups})
+    return joined
 
 
 def _is_node(row: GroupRow) -> bool:

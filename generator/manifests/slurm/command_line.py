@@ -10,11 +10,14 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 from generator.manifests.fields import Note
 from generator.manifests.slurm.options import (
+    ALIASES,
     BY_LETTER,
+    OPTIONS,
     VARIABLES,
     Argument,
     Effect,
@@ -26,6 +29,8 @@ from topology.model.errors import PlacementRequestError, show
 YES: Final = "yes"
 """The value of an option that is given without one."""
 MAX_WORDS: Final = 2048
+_MIN_LIKENESS: Final = 0.75
+"""The likeness from which on a word counts as a misspelled option."""
 _DIRECTIVE: Final = re.compile(r"#SBATCH(.*)\Z", re.DOTALL)
 _FOREIGN: Final = re.compile(r"#(?:PBS|BSUB|SLURM)\b")
 _COMPONENT: Final = re.compile(r"\s*(?:hetjob|packjob)(?=\s|\Z)", re.IGNORECASE)
@@ -192,6 +197,45 @@ def _take_value(option: SbatchOption, rest: list[str]) -> str:
     if not rest:
         raise PlacementRequestError(option.name, "expected a value, got the end of the line")
     return rest.pop()
+
+
+def correct_options(words: Sequence[str]) -> list[str]:
+    """Return the words as they were meant if the first one is an option without its dashes.
+
+    A number as the first word is one of nodes. Words that cannot be options stay. Nothing is
+    returned if the first one may be a script.
+    """
+    rest = list(reversed(words))
+    fixed = [f"--nodes={rest.pop()}"] if words[0].isdecimal() else []
+    while rest:
+        word = rest.pop()
+        option = _find_meant(word, has_more=bool(rest))
+        if option is None:
+            if not fixed:
+                return []
+            fixed.append(word)
+            continue
+        value = word.partition("=")[2]
+        if not value and option.argument is Argument.REQUIRED:
+            value = rest.pop()
+        fixed.append(f"{option.name}={value}" if value else option.name)
+    return fixed
+
+
+def _find_meant(word: str, *, has_more: bool) -> SbatchOption | None:
+    """Return the option that a word without dashes means."""
+    name, equals, _ = word.partition("=")
+    option = BY_LETTER.get(name) or OPTIONS.get(ALIASES.get(f"--{name}", f"--{name}"))
+    if option is None and equals:
+        found = find_named(f"--{name}")
+        near = get_close_matches(f"--{name}", OPTIONS, n=1, cutoff=_MIN_LIKENESS)
+        if len(found) == 1:
+            option = found[0]
+        elif near:
+            option = OPTIONS[near[0]]
+    if option is not None and option.argument is Argument.REQUIRED and not (equals or has_more):
+        return None
+    return option
 
 
 def parse_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from generator.manifests.fields import MAX_INTEGER, Note
-from generator.manifests.ignored_fields import IgnoredField, Relevance
+from generator.manifests.fields import MAX_INTEGER, IgnoredField, Note, Relevance
 from generator.manifests.slurm.command_line import YES
 from generator.manifests.slurm.options import OPTIONS, Effect, is_harmless
 from topology.model.errors import PlacementRequestError, show
@@ -36,8 +35,8 @@ class Component:
         """Store the options.
 
         Args:
-            values: by name.
-            notes: of the whole job; grows as options are read.
+            values: the values of the options, by name.
+            notes: the notes of the whole job; the list grows as options are read.
             of_environment: names of the options that environment variables set.
         """
         self.values = dict(values)
@@ -90,7 +89,7 @@ class Component:
                 self.ignore(f"{OPTIONS[name].variable}: {typed[0]} is given", Relevance.NONE)
 
     def find_ignored(self) -> Iterator[IgnoredField]:
-        """Yield what has no effect, or may matter."""
+        """Yield the options that have no effect, and those that may matter."""
         for name, value in self.values.items():
             option = OPTIONS[name]
             if name in self._taken:
@@ -121,12 +120,12 @@ class NodeCount(NamedTuple):
         return self.least if self.least == self.most else None
 
     def at_least(self, limit: int) -> NodeCount:
-        """Return the count with a limit, which is at most the maximum."""
+        """Return the count with a lower limit; the limit must not exceed the maximum."""
         kept = tuple(number for number in self.choices if number >= limit)
         return NodeCount(kept[0] if kept else max(self.least, limit), self.most, kept)
 
     def at_most(self, limit: int) -> NodeCount:
-        """Return the count with a limit, which is at least the minimum."""
+        """Return the count with an upper limit; the limit must not be below the minimum."""
         kept = tuple(number for number in self.choices if number <= limit)
         most = limit if self.most is None else min(self.most, limit)
         return NodeCount(self.least, kept[-1] if kept else most, kept)
@@ -166,7 +165,7 @@ def parse_node_count(name: str, text: str) -> NodeCount:
     """
     problem = build_error(name, text, "expected a number or a range such as 4-8")
     if "," in text or ":" in text:
-        numbers = sorted({number for one in text.split(",") for number in _expand(one, problem)})
+        numbers = sorted({number for part in text.split(",") for number in _expand(part, problem)})
         least, most = numbers[0], numbers[-1]
         has_gaps = len(numbers) <= most - least
         count = NodeCount(least, most, tuple(numbers) if has_gaps else ())

@@ -15,8 +15,15 @@ from typing import Any, Final
 
 from generator.manifests.slurm.component import MemoryBasis, NodeCount
 from generator.manifests.slurm.demand import Demand
-from generator.manifests.slurm.loads import MILLI, ComponentLoads, Unit
-from generator.manifests.slurm.node_capacity import NVIDIA_GPU, SLOTS, Load, NodeCapacity
+from generator.manifests.slurm.loads import (
+    MILLI,
+    NVIDIA_GPU,
+    SLOTS,
+    ComponentLoads,
+    Load,
+    NodeCapacity,
+    Unit,
+)
 from generator.placement.cluster.nodes import PODS
 from generator.placement.quantities import render_quantity
 from topology.model.errors import PlacementRequestError
@@ -34,11 +41,11 @@ class ComponentSize:
 
     groups: list[GroupRow]
     units: tuple[Unit, ...] = ()
-    """What one pod stands for; empty if a pod is the share of a node."""
+    """The units for which one pod stands; empty if a pod is the share of a node."""
     most_nodes: int | None = None
     """The most nodes of all groups together; None if the groups bound them."""
     of_each_node: dict[str, int | str] = field(default_factory=dict)
-    """What each node has at least, if a pod is a task or a GPU."""
+    """The least load of each node, if a pod is a task or a GPU."""
     unlisted: list[str] = field(default_factory=list)
     """Resources of a pod that no node lists."""
     unchecked: list[str] = field(default_factory=list)
@@ -54,8 +61,8 @@ class ComponentSizer:
         """Store what decides the groups.
 
         Args:
-            demand: what the component asks for; its mask has names of nodes.
-            name: of the first group.
+            demand: the demand of the component; its mask has names of nodes.
+            name: the name of the first group.
             capacity: the nodes; None if they are not known.
             segment: the slice layer of segments; then each pod is a node.
         """
@@ -101,11 +108,13 @@ class ComponentSizer:
             row["slices"] = [self._segment]
         listed = self._demand.mask.listed
         if nodes.choices:
-            self._size.unchecked += ["--nodelist"] if listed else []
-            return [self._masked(one) for one in _choose_counts(row, nodes.choices)]
+            if listed:
+                self._size.unchecked.append("--nodelist")
+            return [self._masked(group) for group in _choose_counts(row, nodes.choices)]
         if not listed or len(listed) == most:
             return [self._masked(_with_count(row, nodes.least, most), listed)]
-        self._size.unchecked += [] if self._segment is None else ["--segment"]
+        if self._segment is not None:
+            self._size.unchecked.append("--segment")
         num_more, num_needed = most - len(listed), max(nodes.least - len(listed), 0)
         rest = row | {"name": f"{self._name}-more"}
         return [
@@ -116,8 +125,10 @@ class ComponentSizer:
     def _build_units(self, units: tuple[Unit, ...]) -> list[GroupRow]:
         """Return the groups in which a pod is a task or a GPU."""
         self._size.units, nodes = units, self._demand.nodes
-        self._size.unchecked += ["--nodes"] if nodes.choices else []
-        self._size.unchecked += [] if self._segment is None else ["--segment"]
+        if nodes.choices:
+            self._size.unchecked.append("--nodes")
+        if self._segment is not None:
+            self._size.unchecked.append("--segment")
         unfit = self._unfit_nodes(units)
         rows = [self._build_unit_row(unit) for unit in units]
         beyond = self._loads.of_each_node().beyond(_join(map(self._loads.of_unit, units)))
@@ -125,8 +136,8 @@ class ComponentSizer:
         listed, num_pods = self._demand.mask.listed, max(unit.num_pods for unit in units)
         most = min(nodes.most or num_pods, num_pods)
         if listed and len(listed) < most:
-            is_bound = most < num_pods or nodes.least > len(listed)
-            self._size.unchecked += ["--nodes"] if is_bound else []
+            if most < num_pods or nodes.least > len(listed):
+                self._size.unchecked.append("--nodes")
             first = rows[0] | {"count": len(listed), "max_per_node": 1}
             rest = {"name": f"{first['name']}-more", "count": units[0].num_pods - len(listed)}
             rows[0] |= rest
@@ -195,7 +206,7 @@ class ComponentSizer:
     def _masked(
         self, row: GroupRow, only: Sequence[str] = (), *, beside: Sequence[str] = ()
     ) -> GroupRow:
-        """Return a group on some nodes, or on all but those that it must not use."""
+        """Return a group that is limited to these nodes, or to all nodes but the excluded ones."""
         if "children" in row:
             children = [self._masked(child, only, beside=beside) for child in row["children"]]
             return row | {"children": children}

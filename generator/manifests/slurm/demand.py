@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from generator.manifests.ignored_fields import Relevance
+from generator.manifests.fields import Relevance
 from generator.manifests.slurm.command_line import YES
 from generator.manifests.slurm.component import (
     Component,
@@ -29,7 +29,7 @@ class NodeMask:
     """The nodes that a component may use, by the names that its options give."""
 
     listed: tuple[str, ...] = ()
-    """Each of them is used."""
+    """The listed nodes, each of which is used."""
     excluded: tuple[str, ...] = ()
 
 
@@ -81,7 +81,7 @@ class _Numbers:
 
 
 def resolve_demand(component: Component, mask: NodeMask) -> Demand:
-    """Return what a component asks for.
+    """Return the tasks, CPUs, GPUs and memory that a component asks for.
 
     Raises:
         PlacementRequestError: an option is malformed, or options contradict each other.
@@ -150,7 +150,7 @@ def _read_numbers(component: Component) -> _Numbers:
 
 
 def _agree(name: str, given: int | None, derived: int | None) -> int | None:
-    """Return a number that two options give, or the one that is given.
+    """Return the number that two options give, or that only one of them gives.
 
     Raises:
         PlacementRequestError: they differ.
@@ -189,7 +189,7 @@ def _drop_overcommitted(component: Component, numbers: _Numbers) -> None:
 
 
 def _derive_tasks_per_gpu(component: Component, numbers: _Numbers) -> None:
-    """Derive tasks from GPUs, whatever --ntasks says; only without any, GPUs from tasks."""
+    """Derive tasks from GPUs, whatever --ntasks says; without GPUs, derive GPUs from tasks."""
     per_gpu, num_nodes = numbers.tasks_per_gpu, numbers.exact_nodes
     if per_gpu is None:
         return
@@ -275,7 +275,7 @@ def _derive_nodes_of_tasks(numbers: _Numbers) -> None:
 
 
 def _bound_nodes_by_gpus(numbers: _Numbers) -> None:
-    """Give each node a GPU of the total at least.
+    """Give each node at least one GPU of the total.
 
     Raises:
         PlacementRequestError: there are fewer GPUs than nodes.
@@ -289,7 +289,7 @@ def _bound_nodes_by_gpus(numbers: _Numbers) -> None:
 
 
 def _require_gpus(component: Component, numbers: _Numbers) -> None:
-    """Refuse what is for each GPU where no GPU is asked for."""
+    """Refuse options that set a number per GPU if no GPU is requested."""
     if numbers.gpus or numbers.gpus_per_node or numbers.gpus_per_task:
         return
     for name in ("--cpus-per-gpu", "--mem-per-gpu"):

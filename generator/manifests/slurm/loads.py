@@ -1,4 +1,4 @@
-"""What a component of a job takes of nodes, and how many of its tasks and GPUs they hold.
+"""What a component takes of nodes, what these have free, and how many tasks and GPUs they hold.
 
 A total of tasks or GPUs is cut into equal units: tasks, or GPUs with their share of the tasks. If
 both are totals, slurmctld counts them on a node independently. The unit is then the one that nodes
@@ -7,13 +7,114 @@ run out of first, because the other one never limits the placement.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 from typing import Final, NamedTuple
 
 from generator.manifests.slurm.component import MemoryBasis, NodeCount
 from generator.manifests.slurm.demand import Demand
-from generator.manifests.slurm.node_capacity import Load
+from generator.placement.cluster.nodes import PODS, NodeSpec
+
+NVIDIA_GPU: Final = "nvidia.com/gpu"
+SLOTS: Final = "slots"
+_GPU_SUFFIXES: Final = ("/gpu", ".gpu")
+_BARE_GPU: Final = "gpu"
+_SOFT: Final = ":PreferNoSchedule"
+
+
+class Load(NamedTuple):
+    """What pods take of a node."""
+
+    millicores: int = 0
+    gpus: int = 0
+    num_bytes: int = 0
+
+    def joined(self, other: Load) -> Load:
+        """Return the larger quantity of each resource."""
+        return Load(*map(max, self, other))
+
+    def beyond(self, other: Load) -> Load:
+        """Return the quantities that are larger than those of another load."""
+        return Load(*(own if own > theirs else 0 for own, theirs in zip(self, other, strict=True)))
+
+    def count_in(self, free: Load) -> int | None:
+        """Return how often this load fits free resources; None if the load takes nothing."""
+        fits = [room // need for need, room in zip(self, free, strict=True) if need]
+        return min(fits) if fits else None
+
+
+UNLIMITED: Final = 1 << 62
+
+
+class NodeCapacity(NamedTuple):
+    """The nodes on which pods may be placed, and the resources that nodes list."""
+
+    names: tuple[str, ...]
+    """All nodes, usable or not."""
+    free: Mapping[str, Load]
+    """By usable node: a resource that no node lists is unlimited."""
+    gpu: str | None
+    """The resource that GPUs are; None if no node lists GPUs, nor several slots."""
+    lists_cpus: bool
+    lists_memory: bool
+    limits_pods: bool
+    """Whether nodes list how many pods they may run, which does not bind Slurm."""
+    slots: tuple[int, int]
+    """The fewest and the most slots of a node."""
+
+    def distinct(self, excluded: frozenset[str]) -> Counter[Load]:
+        """Return the number of usable nodes with each free amount, without the excluded nodes."""
+        return Counter(free for name, free in self.free.items() if name not in excluded)
+
+
+def build_node_capacity(specs: Iterable[NodeSpec], names: Iterable[str]) -> NodeCapacity:
+    """Return the names of the nodes, and the free amounts of the usable ones.
+
+    Args:
+        specs: all listed nodes.
+        names: the nodes of the tree.
+    """
+    listed = list(specs)
+    resources = {name for spec in listed for name, quantity in spec.capacity.items() if quantity}
+    slots = [spec.capacity.get(SLOTS, 1) for spec in listed] or [1]
+    gpu = _find_gpu(resources, has_several_slots=max(slots) > 1)
+    lists_cpus, lists_memory = "cpu" in resources, "memory" in resources
+
+    def read_free(spec: NodeSpec) -> Load:
+        free = spec.initial_free
+        return Load(
+            free.get("cpu", 0) if lists_cpus else UNLIMITED,
+            free.get(gpu, 0) if gpu else UNLIMITED,
+            free.get("memory", 0) if lists_memory else UNLIMITED,
+        )
+
+    return NodeCapacity(
+        names=tuple(dict.fromkeys((*(spec.name for spec in listed), *names))),
+        free={spec.name: read_free(spec) for spec in listed if _is_open(spec)},
+        gpu=gpu,
+        lists_cpus=lists_cpus,
+        lists_memory=lists_memory,
+        limits_pods=PODS in resources,
+        slots=(min(slots), max(slots)),
+    )
+
+
+def _find_gpu(resources: set[str], *, has_several_slots: bool) -> str | None:
+    """Return the resource that GPUs are: a device, or slots of nodes that list several of them."""
+    if NVIDIA_GPU in resources:
+        return NVIDIA_GPU
+    devices = [name for name in resources if name.endswith(_GPU_SUFFIXES) or name == _BARE_GPU]
+    if devices:
+        return min(devices)
+    if has_several_slots:
+        return SLOTS
+    return NVIDIA_GPU if resources - {SLOTS, PODS} else None
+
+
+def _is_open(spec: NodeSpec) -> bool:
+    return spec.exclusion is None and all(taint.endswith(_SOFT) for taint in spec.taints)
+
 
 MILLI: Final = 1000
 
@@ -32,16 +133,16 @@ class ComponentLoads:
     """The loads of one component, and how many of them nodes hold."""
 
     def __init__(self, demand: Demand, free: Collection[Load]) -> None:
-        """Store what a component asks for.
+        """Store the demand of a component.
 
         Args:
-            demand: what it asks for.
-            free: what the nodes that it may use have free, each amount once; empty if unknown.
+            demand: the demand of the component.
+            free: free amounts of the nodes it may use, each amount once; empty if unknown.
         """
         self._demand, self._free = demand, free
 
     def of_pods(self, tasks: Fraction, gpus: int) -> Load:
-        """Return what tasks and GPUs take on one node."""
+        """Return the load of these tasks and GPUs on one node."""
         demand, memory = self._demand, self._demand.memory
         millicores = 0
         if demand.counts_tasks:
@@ -55,11 +156,11 @@ class ComponentLoads:
         return Load(millicores, gpus, num_bytes)
 
     def of_unit(self, unit: Unit) -> Load:
-        """Return what one unit takes."""
+        """Return the load of one unit."""
         return self.of_pods(unit.tasks, unit.gpus)
 
     def of_each_node(self) -> Load:
-        """Return what every node of the component has at least, whatever it holds of a total.
+        """Return the least load of each node of the component, whatever its share of a total.
 
         CPUs per task are a minimum of each node, also if it holds no task.
         """
@@ -76,7 +177,7 @@ class ComponentLoads:
         return self.of_pods(tasks, demand.gpus_per_node or 0).joined(least)
 
     def of_share(self, num_nodes: int) -> Load:
-        """Return what each of this many nodes holds if totals are shared evenly."""
+        """Return the load of each node if this many nodes share the totals evenly."""
         demand = self._demand
         tasks = demand.tasks_per_node or 1
         if demand.tasks is not None:
@@ -116,7 +217,7 @@ class ComponentLoads:
         return all(need <= room for need, room in zip(wanted, free, strict=True))
 
     def count_in(self, unit: Unit, free: Load) -> int:
-        """Return how many units a node holds; none if it lacks what every node must have."""
+        """Return how many units a node holds; 0 if it lacks what each node must have at least."""
         load = self.of_unit(unit)
         if not self.fits(load, free):
             return 0
@@ -151,7 +252,7 @@ class ComponentLoads:
         return is_full and all(count[0] <= shares[0] for _, count in usable)
 
     def fewest_nodes(self, unit: Unit) -> NodeCount:
-        """Return the fewest nodes that hold a total, if all are as large as the largest."""
+        """Return the fewest nodes that hold a total, if all nodes are as large as the largest."""
         largest = max((self.count_in(unit, free) for free in self._free), default=0)
         fewest = max(-(-unit.num_pods // max(largest, 1)), self._demand.nodes.least)
         return NodeCount(fewest, fewest)

@@ -33,7 +33,7 @@ class Adoption(NamedTuple):
     """HyperNodes before and after they are taken over."""
 
     taken: tuple[HyperNode, ...] = ()
-    """As they are, in natural order of tiers and names."""
+    """The HyperNodes as they are, in natural order of tiers and names."""
     claimed: tuple[HyperNode, ...] = ()
     """The same, as Toponaut's."""
     problems: tuple[str, ...] = ()

@@ -94,7 +94,7 @@ EFFECTS: Final[Mapping[ProblemKind, str]] = MappingProxyType(
         ProblemKind.UNLISTED_NODES: "no job with a topology is placed there",
     }
 )
-"""What follows from a problem, or how to repair it."""
+"""The effect of a problem, or its repair, by kind."""
 
 
 class HyperNodeProblem(NamedTuple):
@@ -210,7 +210,10 @@ def _find_cycles(by_name: Mapping[str, HyperNode]) -> list[tuple[str, ...]]:
             if not remaining[parent]:
                 ready.append(parent)
     return _walk_cycles(
-        {name: min(c for c in below[name] if c in remaining) for name in sorted(remaining)}
+        {
+            name: min(child for child in below[name] if child in remaining)
+            for name in sorted(remaining)
+        }
     )
 
 
@@ -341,7 +344,7 @@ def resolve_selectors(hypernode: HyperNode, nodes: Mapping[str, Labels]) -> Hype
     Omits HyperNodes by pattern or labels, which Volcano drops. Cost: O(selectors · nodes).
 
     Args:
-        hypernode: of any owner.
+        hypernode: a HyperNode of any owner.
         nodes: the labels of each node of the cluster.
     """
     names = {node for selector in hypernode.selectors for node in selector.select(nodes).nodes}

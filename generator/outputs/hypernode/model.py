@@ -12,14 +12,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from generator.kube.resources import HYPERNODES
 from generator.outputs.hypernode.selectors import MemberSelector, list_forms, parse_selector
 from generator.outputs.owned_object import MAX_OBJECT_NAME, is_object_name
 from topology.model.errors import ConfigError, show
 from topology.model.ids import natural_key
 from topology.model.validation import check_object
 
-API_VERSION: Final = "topology.volcano.sh/v1alpha1"
-KIND: Final = "HyperNode"
+API_VERSION: Final = HYPERNODES.api_version
+KIND: Final = HYPERNODES.kind
 OWNER: Final = "toponaut"
 SOURCE_LABEL: Final = "volcano.sh/network-topology-source"
 MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
@@ -68,7 +69,7 @@ class HyperNode:
     num_inexact_members: int = 0
     """Members by pattern, by labels or without a selector. Toponaut never writes them."""
     selectors: tuple[MemberSelector, ...] = ()
-    """Those members, as far as they are known."""
+    """The selectors of those members, as far as they are known."""
     is_unreadable: bool = False
     """Whether only its name is known: an object of this name exists, and cannot be parsed."""
     finalizers: tuple[str, ...] = ()
@@ -76,17 +77,17 @@ class HyperNode:
 
     @property
     def is_ours(self) -> bool:
-        """Whether it has Toponaut's source label; only such objects are written or deleted."""
+        """Whether the HyperNode has Toponaut's source label; only then it is written or deleted."""
         return (SOURCE_LABEL, OWNER) in self.labels
 
     @property
     def is_terminating(self) -> bool:
-        """Whether it was deleted, and disappears once its finalizers are gone."""
+        """Whether the HyperNode was deleted, and disappears once its finalizers are gone."""
         return bool(self.finalizers)
 
     @property
     def is_padding(self) -> bool:
-        """Whether it is Toponaut's padding, without a domain."""
+        """Whether the HyperNode is Toponaut's padding, without a domain."""
         return self.is_ours and (PADDING_LABEL, "true") in self.labels
 
     @property
@@ -102,7 +103,7 @@ class HyperNode:
         )
 
     def matches(self, desired: HyperNode) -> bool:
-        """Return whether it equals the desired HyperNode, so no write is needed.
+        """Return whether this HyperNode equals the desired one, so that no write is needed.
 
         Ignores the order of members, and labels of other owners.
         """

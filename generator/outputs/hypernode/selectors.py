@@ -108,7 +108,7 @@ class LabelRequirement(NamedTuple):
     values: tuple[str, ...] = ()
 
     def admits(self, labels: Labels) -> bool:
-        """Return whether a node with these labels meets it."""
+        """Return whether a node with these labels meets the condition."""
         match self.operator:
             case "In":
                 return labels.get(self.key) in self.values
@@ -128,14 +128,14 @@ class MemberSelector(NamedTuple):
     """
 
     is_child: bool
-    """Whether it selects HyperNodes, which Volcano does by exact names only."""
+    """Whether the selector selects HyperNodes, which Volcano does by exact names only."""
     pattern: str = ""
     requirements: tuple[LabelRequirement, ...] = ()
     problem: str = ""
-    """Why its form is invalid, escaped."""
+    """Why the form of the selector is invalid, escaped."""
 
     def __str__(self) -> str:
-        """Return it as a text for people, escaped."""
+        """Return the selector as escaped text for people."""
         if self.pattern:
             return f"pattern '{show(self.pattern)}'"
         return "labels " + ", ".join(map(_describe, self.requirements)) or "a selector"
@@ -175,7 +175,7 @@ class Selection(NamedTuple):
 
     nodes: tuple[str, ...] = ()
     partly: tuple[str, ...] = ()
-    """Those of them of whose name a pattern matches a part only."""
+    """The selected names of which a pattern matches a part only."""
     problem: str = ""
     """Why the selector is invalid, escaped."""
 

@@ -91,10 +91,10 @@ def place_batch(
 ) -> BatchPlacement:
     """Return the best places found for gangs that run together.
 
-    A gang of lower priority never makes a gang of higher priority worse, nor takes a place from it:
-    without it, the batch would place the others as well. Among equal priorities, the given order is
-    the queue. Only gangs with the preset `optimal` that evict no pods, and of which no pod runs
-    yet, are moved for others; none if a gang of the batch has exclusive domains.
+    A gang of lower priority never takes a place from a gang of higher priority, nor makes its place
+    worse. Among equal priorities, the given order is the queue. A gang is moved for others only if
+    its preset is `optimal`, it evicts no pods, and none of its pods runs yet. No gang is moved if a
+    gang of the batch has exclusive domains.
 
     Args:
         snapshot: the cluster.
@@ -102,7 +102,7 @@ def place_batch(
         clock: seconds of a monotonic clock, for the deadlines of the requests and of the batch.
         deadline_s: time limit of the batch, divided equally among the gangs: most of it for
             placing them in sequence, at least the rest for placing them jointly.
-        options: what is left to the caller.
+        options: the choices that the caller makes.
         is_cancelled: asked at each step of each search.
 
     Raises:
@@ -228,7 +228,7 @@ class _Batch:
 
 
 def _apply_moves(placed: PlacedGangs, places: Mapping[int, GangPlace], *, explains: bool) -> None:
-    """Answer with the other places to which gangs move."""
+    """Replace the answers of the gangs that moved."""
     snapshot = without_running(placed.snapshot, *(placed.requests[at].gang for at in places))
     moved: dict[int, Placement] = {}
     for index, gang_place in places.items():

@@ -19,7 +19,7 @@ from operator import gt
 from typing import Final, NamedTuple, Protocol
 
 from generator.placement.budget import Budget, BudgetExhausted
-from generator.placement.cluster.capacity import FreeCapacity, NodeUse
+from generator.placement.cluster.free_capacity import FreeCapacity, NodeUse
 from generator.placement.cluster.levels import LEAF_TIER
 
 MAX_NEARBY: Final = 11
@@ -66,7 +66,7 @@ class BatchMember:
     min_span: int
     """A lower bound on its span."""
     is_settled: bool = False
-    """Whether it was placed before other members came, and must not get a worse place for them."""
+    """Whether the member was placed before others came, and may get no worse place for them."""
 
     @property
     def is_shrinkable(self) -> bool:
@@ -166,14 +166,14 @@ class LocalSearch:
         }
 
     def _is_worse(self, member: BatchMember, place: GangPlace) -> bool:
-        """Return whether a settled member would lose a tier, of all pods or of a group, or span."""
+        """Return whether a settled member would get a larger span, or a higher tier for pods."""
         if not member.is_settled or member.place is None:
             return False
         now, then = self._tiers_of(place), self._tiers_of(member.place)
         return place.span > member.place.span or any(map(gt, now, then))
 
     def _tiers_of(self, place: GangPlace) -> list[int]:
-        """Return the tiers of the domains that hold all pods, and each group."""
+        """Return the tier of the domain of all pods, then that of each group."""
         rows = [[use.node for use in place.uses], *filter(None, place.positions)]
         return [self._free.levels.common_tier(min(nodes), max(nodes)) for nodes in rows]
 
@@ -222,8 +222,11 @@ def _cost_by_priority(order: Trial, spans: Sequence[int | None]) -> list[tuple[i
     """
     totals: dict[int, tuple[int, int]] = {}
     for (member, _), span in zip(order, spans, strict=True):
-        unplaced, total = totals.get(member.priority_rank, (0, 0))
-        totals[member.priority_rank] = (unplaced + (span is None), total + (span or 0))
+        num_unplaced, total_span = totals.get(member.priority_rank, (0, 0))
+        if span is None:
+            totals[member.priority_rank] = (num_unplaced + 1, total_span)
+        else:
+            totals[member.priority_rank] = (num_unplaced, total_span + span)
     return [totals[rank] for rank in sorted(totals)]
 
 

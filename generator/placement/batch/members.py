@@ -19,7 +19,7 @@ import numpy as np
 from generator.placement.answer import Placement, ReasonKind
 from generator.placement.batch.local_search import BatchMember, GangPlace, GangPlacer
 from generator.placement.budget import Budget, BudgetExhausted
-from generator.placement.cluster.capacity import FreeCapacity, NodeUse, PodNeed
+from generator.placement.cluster.free_capacity import FreeCapacity, NodeUse, PodNeed
 from generator.placement.cluster.gang_view import view_for
 from generator.placement.cluster.levels import LEAF_TIER, IntArray
 from generator.placement.cluster.min_cover import choose_fewest_bins, fill_in_order
@@ -64,7 +64,7 @@ class PlacedGangs:
         self.base_snapshot = snapshot
         """Without the pods that the batch evicts, and without the gangs of the batch."""
         self.requests: list[PlacementRequest] = []
-        """In the order in which they were placed."""
+        """The requests in the order in which they were placed."""
         self.placements: list[Placement] = []
         self._snapshot = snapshot
         self._waiting: list[tuple[PlacementRequest, Placement]] = []
@@ -81,7 +81,7 @@ class PlacedGangs:
             self._waiting.append((request, placement))
 
     def move(self, placements: Mapping[int, Placement]) -> None:
-        """Replace the answers of some gangs, by index."""
+        """Replace the answers of the gangs with these indexes."""
         names = [self.requests[index].gang for index in placements]
         self._snapshot = without_running(self.snapshot, *names)
         for index, placement in placements.items():
@@ -108,7 +108,7 @@ def without_victims(snapshot: Snapshot, victims: Sequence[str], *, priority: int
 
     Args:
         snapshot: the cluster where they run.
-        victims: their names.
+        victims: the names of the victims.
         priority: priority of the gang that evicts them; distinguishes a gang with an @ in its name
             from the pods of another gang on a node.
     """
@@ -138,7 +138,7 @@ class BatchMembers:
 
         Args:
             placed: the gangs so far.
-            budget: of the batch; it ends the search for a member too.
+            budget: the budget of the batch; it ends the search for a member too.
             keeps_tiers: whether no gang may move to a higher tier.
             num_settled: the first gangs, which must not get a worse place for the others.
         """
@@ -199,7 +199,8 @@ class BatchMembers:
     def _resolve(self, request: PlacementRequest) -> tuple[Problem, tuple[int, ...]]:
         """Return a request as a problem before the batch, and its shapes in the free capacity.
 
-        Without shapes the gang must be searched. Gangs whose requests differ by name share them.
+        Without shapes the gang must be searched. Gangs whose requests differ only by name share
+        both.
         """
         base, final = self._placed.base_snapshot, self._placed.snapshot
         nameless = replace(request, gang=NO_GANG)
@@ -272,11 +273,11 @@ class _SearchPlacer:
     current_objective: Objective | None
     """Objective of the gang's current place; None if it is not placed."""
     budget: Budget
-    """Of the batch."""
+    """The budget of the batch."""
     trial_cost: int = SEARCH_TRIAL_COST
 
     def place(self, free: FreeCapacity, rank: int) -> GangPlace | None:
-        """Search for the best place; every rank gets the same one."""
+        """Search for the best place; every rank gets the same place."""
         del rank
         snapshot = replace(self.problem.snapshot, free=free.free_array())
         problem = build_problem(snapshot, self.problem.request)
@@ -302,14 +303,15 @@ def _is_packable(problem: Problem) -> bool:
         return False
     if request.strategies or request.sort or request.sets or problem.node_weights:
         return False
-    has_one_group = len(request.groups) == 1
-    return all(
-        any(need for _, need in group.request)
-        and all(name in snapshot.resources for name, need in group.request if need)
-        and not (group.slices or group.preferred_labels)
-        and (has_one_group or not (group.required or group.preferred))
-        for group in request.groups
-    )
+    for group in request.groups:
+        needed = [name for name, need in group.request if need]
+        if not needed or not all(name in snapshot.resources for name in needed):
+            return False
+        if group.slices or group.preferred_labels:
+            return False
+        if len(request.groups) > 1 and (group.required or group.preferred):
+            return False
+    return True
 
 
 def _placed_positions(
@@ -370,10 +372,10 @@ def pack(
 ) -> tuple[dict[int, int], ...] | None:
     """Return pods per node of items that share a domain; None if none is found.
 
-    The domain is in the lowest tier with such a domain: the one with the fewest domains used
-    inside, then the tightest, then the first. `rank` skips this many, at most to the last. The
-    scarcest item goes first, into leaves that also hold the others, which are placed beside it
-    where possible.
+    The domain is in the lowest tier that has one. Of several domains, the one with the fewest inner
+    domains in use is taken, then the tightest, then the first. `rank` skips that many domains, but
+    not the last. The scarcest item goes first, into leaves that also hold the other items. These
+    are placed beside it where possible.
     """
     totals = [int(free.slots_by_tier(item.shape)[-1].sum()) for item in items]
     order = sorted(range(len(items)), key=lambda index: (totals[index], index))
@@ -408,7 +410,7 @@ def _units_with_capacity(free: FreeCapacity, items: Sequence[PackItem], tier: in
 
 
 def _domain(free: FreeCapacity, items: Sequence[PackItem], tier: int, unit: int) -> _UnitFill:
-    """Return what the first item needs in a unit, in units that may hold the others as well."""
+    """Return how few inner units of a unit hold all items, counted in pods of the first item."""
     slots = free.slots_by_tier(items[0].shape)
     num_pods = _equivalent_pods(free, items, tier, unit)
     chosen, units_used = [unit], []
@@ -420,7 +422,7 @@ def _domain(free: FreeCapacity, items: Sequence[PackItem], tier: int, unit: int)
 
 
 def _equivalent_pods(free: FreeCapacity, items: Sequence[PackItem], tier: int, unit: int) -> int:
-    """Return the pods of the first item that use as much as all items, if so many fit."""
+    """Return the pods of the first item that use as much as all items, if they fit."""
     unit_slots = [int(free.slots_by_tier(item.shape)[tier][unit]) for item in items]
     all_items = sum(
         -(-item.num_pods * unit_slots[0] // slots)
@@ -476,7 +478,7 @@ def _add_leaves(
 
 
 def fewest_bins(slots: IntArray, bins: Sequence[int], num_pods: int) -> list[int]:
-    """Return the fewest of some bins that hold the pods; all together must hold them.
+    """Return the fewest of these bins that hold the pods; all bins together must hold them.
 
     Of such sets it is the one with the fewest slots left, unless that takes too long to find: then
     only the last bin is tight. Ascending.

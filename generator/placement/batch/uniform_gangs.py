@@ -4,8 +4,8 @@ A plain gang is one group of equal pods that only tiers, and slices in a leaf, b
 rules of `optimal` need only a few comparisons: the lowest tier that fits, the fewest nodes, the
 fewest slots in the domain and in those around it, the fewest slots left on the nodes used, the
 first name. The answers equal those of the engine on the snapshot that the earlier gangs leave. The
-engine's way, which serves any gang, takes five times as long: `PlaceBatch` would miss its three
-times of single calls.
+engine serves any gang, but takes five times as long. With it, `PlaceBatch` would miss its goal:
+three times the time of single calls.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 from generator.placement.answer import NO_DETAILS, Placement
 from generator.placement.batch.members import NO_GANG
-from generator.placement.cluster.capacity import FreeCapacity, NodeUse
+from generator.placement.cluster.free_capacity import FreeCapacity, NodeUse
 from generator.placement.cluster.gang_view import view_for
 from generator.placement.cluster.levels import LEAF_TIER, IntArray, TreeLevels, units_with_min
 from generator.placement.cluster.min_cover import choose_fewest_bins, fill_in_order
@@ -48,7 +48,7 @@ class _RankedLeaves:
     """How well each leaf holds the gangs that share a request: lower is better."""
 
     problem: Problem
-    """Of one of the gangs, on the snapshot before the batch."""
+    """The problem of one of the gangs, on the snapshot before the batch."""
     shape: int
     ranks: IntArray
     num_seen: int = 0
@@ -80,12 +80,12 @@ class UniformGangs:
         plain = [row for row in requests if row.gang not in self._known]
         examples = {row.cache_key: row for row in plain if row.priority == priority}
         counts = Counter(row.cache_key for row in plain)
-        self._ranked = {
-            key: ranked
-            for key, count in counts.most_common(MAX_RANKED_REQUESTS)
-            if count >= MIN_REPEATS and key in examples
-            if (ranked := self._rank_leaves(examples[key]))
-        }
+        self._ranked = {}
+        for key, count in counts.most_common(MAX_RANKED_REQUESTS):
+            if count >= MIN_REPEATS and key in examples:
+                ranked = self._rank_leaves(examples[key])
+                if ranked:
+                    self._ranked[key] = ranked
 
     def _rank_leaves(self, request: PlacementRequest) -> _RankedLeaves | None:
         view = self._view

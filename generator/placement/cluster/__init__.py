@@ -5,7 +5,7 @@
 `gang_view`: the cluster as one gang sees it, without what is kept for others.
 `levels`: the tree as contiguous ranges of nodes per tier.
 `shapes`: the shapes of a request, and how many pods fit each node and unit.
-`capacity`: what is left of shapes while pods are placed and removed.
+`free_capacity`: what is left of shapes while pods are placed and removed.
 `min_cover`: the fewest bins that hold a number of pods.
 
 May import `topology`, numpy, and from `placement` only `budget`, `groups`,

@@ -37,7 +37,7 @@ def view_for(
         snapshot: the cluster.
         gang: name of the gang.
         priority: its priority.
-        exclusive: tier of the tree of which its domains must contain no other gang.
+        exclusive: the tier at which the gang shares its domains with no other gang.
     """
     binding_nominations = _binding_nominations(snapshot, gang, priority)
     own = gang if gang in snapshot.running else None
@@ -92,7 +92,7 @@ def _find_closed_nodes(
         snapshot: the cluster, without the capacity that is nominated for others.
         gang: name of the gang.
         priority: its priority.
-        exclusive: tier of which the gang's own domains must contain no other gang; a node without
+        exclusive: the tier at which the gang shares its domains with no other gang; a node without
             a domain of this tier is a domain by itself.
 
     Cost: O(resources × nodes + pods of other gangs).
@@ -104,11 +104,11 @@ def _find_closed_nodes(
         nodes = _positions(snapshot, other)
         used[nodes] = True
         if other.exclusive is not None:
-            closed |= _around(snapshot, nodes, other.exclusive)
+            closed |= _nodes_sharing_domain(snapshot, nodes, other.exclusive)
     if exclusive is None:
         return closed
     used |= _has_used_devices(snapshot, snapshot.running.get(gang))
-    return closed | _around(snapshot, np.flatnonzero(used).tolist(), exclusive)
+    return closed | _nodes_sharing_domain(snapshot, np.flatnonzero(used).tolist(), exclusive)
 
 
 def _positions(snapshot: Snapshot, gang: RunningGang) -> list[int]:
@@ -116,11 +116,14 @@ def _positions(snapshot: Snapshot, gang: RunningGang) -> list[int]:
     return [node for node in nodes if node is not None]
 
 
-def _around(snapshot: Snapshot, nodes: list[int], tier: str) -> BoolArray:
-    """Return which nodes share a domain of a tier with some nodes; only these if it is unknown."""
+def _nodes_sharing_domain(snapshot: Snapshot, nodes: list[int], tier: str) -> BoolArray:
+    """Return which nodes share a domain of a tier with the given nodes.
+
+    If the tree no longer has the tier, only the given nodes.
+    """
     try:
         unit_of = snapshot.levels.unit_of_node[snapshot.levels.height_of(tier)]
-    except UnknownTierError:  # the tree has changed since the gang was placed
+    except UnknownTierError:
         unit_of = snapshot.levels.unit_of_node[0]
     is_used = np.zeros(int(unit_of.max(initial=-1)) + 1, dtype=np.bool_)
     is_used[unit_of[nodes]] = True
@@ -147,26 +150,16 @@ def limit_nodes(snapshot: Snapshot, request: PlacementRequest) -> tuple[Snapshot
 
     At least one group has this limit. Cost: O(resources × nodes).
     """
-    limits = {
-        _resource_name(group): (index, group.max_per_node)
-        for index, group in enumerate(request.groups)
-        if group.max_per_node is not None
-    }
-    groups = tuple(
-        group
-        if group.max_per_node is None
-        else replace(
-            group,
-            request=tuple(sorted((*group.request, (_resource_name(group), 1)))),
-            max_per_node=None,
-        )
-        for group in request.groups
-    )
-    rows = {
-        name: most - _count_running(snapshot, request, index)
-        for name, (index, most) in limits.items()
-    }
-    return _with_resources(snapshot, rows), replace(request, groups=groups)
+    groups, free_by_name = [], {}
+    for index, group in enumerate(request.groups):
+        if group.max_per_node is None:
+            groups.append(group)
+            continue
+        name = _resource_name(group)
+        needs = tuple(sorted((*group.request, (name, 1))))
+        groups.append(replace(group, request=needs, max_per_node=None))
+        free_by_name[name] = group.max_per_node - _count_running(snapshot, request, index)
+    return _with_resources(snapshot, free_by_name), replace(request, groups=tuple(groups))
 
 
 def _resource_name(group: GangGroup) -> str:

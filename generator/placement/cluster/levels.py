@@ -72,7 +72,7 @@ class TreeLevels:
     """Per tier: index into the tree's domains; -1 if the unit is not a domain of that tier."""
     tree: TopologyTree
     labels: Sequence[Mapping[str, str]]
-    """Of each node, tree nodes first."""
+    """The labels of each node, tree nodes first."""
     _heights: dict[str, int | None] = field(default_factory=dict, repr=False)
     """Heights of label keys read so far; a cache of `labels`."""
 
@@ -119,9 +119,10 @@ class TreeLevels:
         return self._find_label_height(name) if height is None else height
 
     def _find_label_height(self, key: str) -> int | None:
-        """Return the lowest tier that divides the tree's nodes as the values of a label do.
+        """Return the height of the lowest tier whose domains match a label; None if none does.
 
-        A label with one value on all nodes, in the tree or not, is of the cluster.
+        They match if exactly the nodes with one value share a domain. A label with one
+        value on all nodes, in the tree or not, means the cluster if no lower tier matches.
         """
         with suppress(KeyError):  # another thread may clear the cache at any moment
             return self._heights[key]
@@ -203,7 +204,7 @@ def build_levels(tree: TopologyTree, labels: Sequence[Mapping[str, str]]) -> Tre
 
     Args:
         tree: the tree.
-        labels: of each node, tree nodes first.
+        labels: the labels of each node, tree nodes first.
     """
     num_nodes = len(labels)
     is_start = np.ones(num_nodes, dtype=np.bool_)

@@ -1,6 +1,7 @@
 """The fewest bins that hold a number of pods: their number for many units, or the bins of one.
 
-Bins are the nodes or units inside a wider unit. In `cluster`, since a shape caches its covers.
+Bins are the nodes or units inside a wider unit. This module is in `cluster` because a shape caches
+its covers.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class MinCover:
         return np.searchsorted(self.prefix_sums, before + num_pods) - start + 1
 
     def least_slots(self, units: IntArray, num_inner: IntArray) -> IntArray:
-        """Return per wider unit the least slots of so many inner units that hold any pods."""
+        """Return per wider unit the fewest slots of `num_inner` inner units that hold any pods."""
         start = self.first[units]
         is_used = self.sorted_slots > 0
         stop = start + np.add.reduceat(is_used, self.first[:-1], dtype=np.int64)[units]
@@ -80,14 +81,15 @@ def choose_fewest_bins(slots: Sequence[int], num_pods: int, *, is_tight: bool) -
     width = count * max(slots) + 1
     if len(candidates) * (count + 1) * width > MAX_SUM_BITS:
         return None
-    sums = _reachable_sums([slots[index] for index in candidates], count, width)
-    sums_above = sums[-1] >> count * width + num_pods
+    sums = _reachable_sums_by_suffix([slots[index] for index in candidates], count, width)
+    sums_above = sums[-1] >> (count * width + num_pods)
     target_slots = num_pods + (sums_above & -sums_above).bit_length() - 1 if is_tight else num_pods
     chosen: list[int] = []
     for index, suffix_sums in zip(candidates, sums[-2::-1], strict=True):
         remaining = target_slots - slots[index]
-        reachable = (suffix_sums >> (count - 1) * width & (1 << width) - 1) >> max(remaining, 0)
-        if reachable & 1 and remaining >= 0 if is_tight else reachable:
+        sums_of_rest = (suffix_sums >> ((count - 1) * width)) & ((1 << width) - 1)
+        reachable = sums_of_rest >> max(remaining, 0)
+        if (reachable & 1 and remaining >= 0) if is_tight else reachable:
             chosen.append(index)
             target_slots, count = remaining, count - 1
             if not count:
@@ -101,13 +103,14 @@ def fewest_bins_candidates(
     """Return the bins that may be among the fewest that hold the pods, and the fewest number.
 
     All bins together must hold the pods. Of equal bins the first ones are returned, as many as may
-    be needed. The largest bins hold some pods too many; a bin that holds less than the smallest of
-    them uses up the difference.
+    be needed. The largest bins have a few slots too many. A smaller bin in place of one of them
+    uses up the difference.
 
     Args:
         slots: pods that fit each bin.
         num_pods: the pods to hold.
-        classes: class of each bin, of which all bins are equal; None: bins with equal slots are.
+        classes: class of each bin; bins of one class are equal. None: bins with equal slots are
+            equal.
     """
     bins_by_class: dict[Hashable, tuple[int, list[int]]] = {}
     for index, (bin_slots, bin_class) in enumerate(zip(slots, classes or slots, strict=True)):
@@ -139,13 +142,17 @@ def fill_in_order(
     return pods_per_bin
 
 
-def _reachable_sums(slots: Sequence[int], max_bins: int, width: int) -> list[int]:
-    """Return per number of trailing bins, from none on, the sums that subsets of them reach.
+def _reachable_sums_by_suffix(slots: Sequence[int], max_bins: int, width: int) -> list[int]:
+    """Return the sums of slots that subsets of the last bins reach; entry n is for the last n bins.
 
-    Bit `num * width + total` is set if some `num` of them, up to `max_bins`, hold `total` pods.
+    A set of sums is an integer: bit `num * width + total` is set if `num` of these bins, at most
+    `max_bins`, have `total` slots together.
     """
-    mask = (1 << (max_bins + 1) * width) - 1
-    sums = [1]
+    mask = (1 << ((max_bins + 1) * width)) - 1
+    no_bins = 1
+    sums = [no_bins]
     for bin_slots in reversed(slots):
-        sums.append((sums[-1] | sums[-1] << width + bin_slots) & mask)
+        # One bin more, and its slots more: a single shift of all sums.
+        with_this_bin = sums[-1] << (width + bin_slots)
+        sums.append((sums[-1] | with_this_bin) & mask)
     return sums

@@ -19,11 +19,11 @@ class Exclusion(StrEnum):
     """Why a node takes no pods, whatever they tolerate."""
 
     UNSCHEDULABLE = "unschedulable"
-    """It is cordoned, or its entry in the list of nodes has a fault."""
+    """The node is cordoned, or its entry in the list of nodes has a fault."""
     NOT_READY = "not-ready"
-    """Its condition Ready is False or Unknown."""
+    """The node's condition Ready is False or Unknown."""
     UNLISTED = "unlisted"
-    """It is in the tree, but not in the list of nodes."""
+    """The node is in the tree, but not in the list of nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class NodeSpec:
     taints: tuple[str, ...] = ()
     """`key=value:Effect`; the effect PreferNoSchedule excludes no pod."""
     exclusion: Exclusion | None = None
-    """Why it takes no pods; None: it does."""
+    """Why the node takes no pods; None: it takes pods."""
 
     @property
     def initial_free(self) -> Mapping[str, int]:

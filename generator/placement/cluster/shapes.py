@@ -27,7 +27,7 @@ class PodShape:
     """Pods of one shape: their resources, and how many fit each node and unit."""
 
     request: Mapping[str, int]
-    """What a pod takes of its node."""
+    """The amounts that a pod takes of its node."""
     allowed: BoolArray
     """Per node: whether selector, taints, cordon and tree allow it."""
     slots_by_tier: tuple[IntArray, ...]
@@ -62,7 +62,7 @@ class PodShape:
 
 
 def sum_requests(shapes: Sequence[PodShape], counts: Sequence[int]) -> Counter[str]:
-    """Return what these pods per shape take together."""
+    """Return the amounts that these pods per shape request together."""
     total = Counter[str]()
     for shape, count in zip(shapes, counts, strict=True):
         for name, need in shape.request.items():
@@ -169,7 +169,7 @@ def _build_shape(
     snapshot: Snapshot, group: GangGroup, *, total_pods: int, uses_tiers: bool
 ) -> PodShape:
     """Count the pods of a group; `total_pods` is the count if they request nothing."""
-    allowed = np.logical_and.reduce(list(snapshot.node_masks(group).values()))
+    allowed = np.logical_and.reduce(list(snapshot.allowed_by_cause(group).values()))
     if uses_tiers:
         allowed[snapshot.num_tree_nodes :] = False
     for tier in _tiers_with_rules(group):
@@ -191,11 +191,11 @@ def _build_shape(
 def max_pods_in_one(
     snapshot: Snapshot, groups: Sequence[GangGroup], shapes: Sequence[PodShape], tier: int
 ) -> int:
-    """Return a bound of the pods of all groups together that one domain of a tier holds.
+    """Return an upper bound on the pods of all groups together in one domain of a tier.
 
-    A domain holds no more pods than it has slots for a pod that takes the least of every resource
-    that any group takes, and no more than the sum of each resource allows if the groups that take
-    least are filled first. `shapes` has one entry per group.
+    Two bounds apply. The first is the slots for a pod that takes, of every resource, the least that
+    any group takes. The second follows from the sum of each resource, if the groups that take least
+    of the resource are filled first. `shapes` has one entry per group.
     """
     unit_of, bounds = snapshot.levels.unit_of_node[tier], [sum(group.count for group in groups)]
     usable = np.logical_or.reduce([shape.allowed for shape in shapes])

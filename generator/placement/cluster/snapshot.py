@@ -129,7 +129,7 @@ class Snapshot:
         return MAX_TOTAL_SLOTS // max(self.num_nodes, 1)
 
     def pod_needs(self, request: Mapping[str, int]) -> dict[str, int]:
-        """Return what a pod needs of a node: one of `pods` too, if any node limits them."""
+        """Return the amounts that a pod needs; also one of `pods`, if any node limits its pods."""
         if PODS in self.resources:
             return {PODS: 1, **request}
         return {name: need for name, need in request.items() if name != PODS}
@@ -142,7 +142,7 @@ class Snapshot:
         nodes: IntArray | slice = slice(None),
         used: Mapping[str, int] = NOTHING_USED,
     ) -> IntArray:
-        """Return how many such pods fit each node; `unbounded` if they request no resource.
+        """Return how many pods with these needs fit each node; `unbounded` without any need.
 
         A resource that no node has never fits.
 
@@ -181,8 +181,11 @@ class Snapshot:
             self._capacities[resource] = np.array(capacities, dtype=np.int64)
         return self._capacities[resource]
 
-    def node_masks(self, group: GangGroup) -> dict[str, BoolArray]:
-        """Return by cause the nodes that it leaves to the pods of a group, in order of causes."""
+    def allowed_by_cause(self, group: GangGroup) -> dict[str, BoolArray]:
+        """Return, for each cause, which nodes it does not exclude from the pods of a group.
+
+        The order decides under which cause a node is counted.
+        """
         masks = {"unschedulable": self.schedulable}
         if self.closed is not None:
             masks["exclusive"] = ~self.closed
@@ -289,7 +292,7 @@ def with_counted(snapshot: Snapshot, gang: RunningGang) -> Snapshot:
 
 
 def without_running(snapshot: Snapshot, *gangs: str) -> Snapshot:
-    """Return the snapshot without some gangs; the same snapshot if none of them runs."""
+    """Return the snapshot without these gangs; the same snapshot if none of them runs."""
     running = tuple([snapshot.running[gang] for gang in gangs if gang in snapshot.running])
     return _change_running(snapshot, running, sign=1) if running else snapshot
 
@@ -353,7 +356,7 @@ def _sorted_pods(pods: Iterable[RunningPods]) -> tuple[RunningPods, ...]:
 
 
 def _absent_quantity(resource: str) -> int:
-    """Return what a node has of a resource that it does not list."""
+    """Return the quantity of a resource on a node that does not list the resource."""
     return UNLIMITED_PODS if resource == PODS else 0
 
 

@@ -30,11 +30,11 @@ class DomainShare(NamedTuple):
 
 
 class _Domain(NamedTuple):
-    """What one domain holds. Without a leader, what it holds beside it is what it holds alone."""
+    """What one domain holds, alone and beside the leader; both are equal without a leader."""
 
     unit: int
     rank: int
-    """Of its name."""
+    """The rank of the unit's name among all names."""
     pods: int
     pods_beside_leader: int
     slices: int
@@ -42,7 +42,7 @@ class _Domain(NamedTuple):
     holds_leader: bool
 
     def cut(self, threshold: int) -> _Domain:
-        """Return the domain without what it holds below a number of slices."""
+        """Return the domain; what it holds counts as nothing if it is less than the threshold."""
         if self.slices < threshold:
             return _Domain(self.unit, self.rank, 0, 0, 0, 0, holds_leader=False)
         if self.slices_beside_leader < threshold:
@@ -132,12 +132,12 @@ class BalancedShares:
         return [_Domain(*row) for row in rows]
 
     def _parts(self, domain: _Domain, shared: Sequence[_Domain]) -> list[_Domain]:
-        """Return the domains below one of the preferred tier."""
+        """Return the parts of a domain of the preferred tier."""
         children = self._levels.children(self._preferred_tier, domain.unit)
         return [part for part in shared if part.unit in children]
 
     def _plan_domain(self, place: UnitRef, least: int) -> _Plan | None:
-        """Return how a domain would share the slices, at least so many each; None if it cannot."""
+        """Return a plan with at least `least` slices in each part of a domain; None without one."""
         shared = self._domains_of(self._shared_tier, place)
         largest = self._largest(shared)
         if largest is None:
@@ -159,18 +159,18 @@ class BalancedShares:
 
     def _pruned(self, place: UnitRef, shared: Sequence[_Domain], threshold: int) -> _Plan | None:
         """Return the plan without the domains that hold less than the threshold."""
-        cut = [domain.cut(threshold) for domain in shared]
-        preferred = cut
+        pruned = [domain.cut(threshold) for domain in shared]
         if self._shared_tier != self._preferred_tier:
             preferred = [
-                _sum(domain, self._parts(domain, cut)).cut(threshold)
+                _sum(domain, self._parts(domain, pruned)).cut(threshold)
                 for domain in self._domains_of(self._preferred_tier, place)
             ]
-        elif self._preferred_tier > 0:
-            # Below the domain of a slice, no domain holds a whole slice.
+        elif self._preferred_tier == 0:
+            preferred = pruned
+        else:  # below the domain of a slice, no domain holds a whole slice
             return None
         largest = self._largest(preferred)
-        return None if largest is None else _Plan(threshold, len(largest), preferred, cut)
+        return None if largest is None else _Plan(threshold, len(largest), preferred, pruned)
 
     def _largest(self, domains: Iterable[_Domain]) -> list[_Domain] | None:
         """Return the largest domains that hold all slices, the leader's first; None if too few."""
@@ -181,7 +181,7 @@ class BalancedShares:
             if not first.holds_leader:
                 return None
             chosen, missing = [first], missing - first.slices_beside_leader
-        for domain in sorted(left, key=lambda one: (-one.slices, one.pods, one.rank)):
+        for domain in sorted(left, key=lambda row: (-row.slices, row.pods, row.rank)):
             if missing <= 0 or not domain.slices:
                 break
             chosen.append(domain)
@@ -228,7 +228,7 @@ class BalancedShares:
 
 
 def _sum(domain: _Domain, parts: Sequence[_Domain]) -> _Domain:
-    """Return a domain with what its parts hold, the leader where it costs the fewest."""
+    """Return a domain with the sums of its parts; the leader is in the part where it costs less."""
     pods, slices = sum(part.pods for part in parts), sum(part.slices for part in parts)
     able = [part for part in parts if part.holds_leader]
     lost_pods = min((part.pods - part.pods_beside_leader for part in able), default=pods)

@@ -61,7 +61,7 @@ class KueueCapacity(GroupCapacity):
         beside_leader: IntArray | None,
         num_pods: int,
     ) -> None:
-        """Count them.
+        """Count the pods and slices of a group.
 
         Args:
             problem: the request and the cluster.
@@ -267,13 +267,11 @@ class LevelDescent:
         workers = [share.unit for share in shares if share.num_pods]
         tier = levels.common_tier(min(workers), max(workers)) if workers else 0
         nodes = [share.unit for share in shares]
-        return [
-            max(tier, 1) if self._capacity.has_leader else 0,
-            *(
-                len({int(levels.unit_of_node[outer][node]) for node in nodes})
-                for outer in range(levels.root - 1, -1, -1)
-            ),
+        num_domains = [
+            len({int(levels.unit_of_node[outer][node]) for node in nodes})
+            for outer in range(levels.root - 1, -1, -1)
         ]
+        return [max(tier, 1) if self._capacity.has_leader else 0, *num_domains]
 
     def _descend(self, tier: int, unit: int, *, is_pooled: bool) -> list[_Share] | None:
         """Return shares of nodes for the pods in a unit."""
@@ -294,7 +292,11 @@ class LevelDescent:
         while shares is not None and tier > 0:
             tier -= 1
             shares = self._fill_inside(tier, shares)
-        return None if shares is None else [s for s in shares if s.num_pods or s.has_leader]
+        return (
+            None
+            if shares is None
+            else [share for share in shares if share.num_pods or share.has_leader]
+        )
 
     def scatter(self) -> PodsPerNode | None:
         """Return pods per node for a group without any tier: the smallest nodes first."""
@@ -357,7 +359,7 @@ class LevelDescent:
         slices: IntArray,
         pods: IntArray | None = None,
     ) -> list[int]:
-        """Return units: more slices first, or fewer if small ones start; then fewer pods."""
+        """Return units: more slices first, or fewer if `starts_small`; then fewer pods."""
         rows = np.fromiter(units, dtype=np.int64)
         pods = self._capacity.pods[tier].alone if pods is None else pods
         sign = 1 if self._starts_small else -1
@@ -376,7 +378,7 @@ class LevelDescent:
     def _with_leader_first(
         self, tier: int, units: list[int], counts: Counts, need: _Need
     ) -> list[int]:
-        """Return units with that one first which loses so few to the leader that the rest fits."""
+        """Return units; first is a unit that loses so little to the leader that the rest fits."""
         rows = np.array(units)
         room, holds = self._room(tier, counts, need), self._capacity.holds_leader[tier][rows]
         whole, beside = (Counts(*(column[rows] for column in row)) for row in (counts, room))
@@ -472,20 +474,21 @@ class LevelDescent:
         holds, room = self._capacity.holds_leader[tier], self._room(tier, counts, need)
         if any(holds[unit] and room.beside_leader[unit] >= need.num_parts for unit in units):
             return None
+        # Units are ordered by whole slices alone; the partial slice only decides which ones fit.
         by_size = sorted(units, key=lambda unit: int(counts.alone[unit]))
-        workers = next((unit for unit in by_size if room.alone[unit] >= need.num_parts), None)
-        leader = next((unit for unit in by_size if holds[unit] and unit != workers), None)
-        if workers is None or leader is None:
+        workers_unit = next((unit for unit in by_size if room.alone[unit] >= need.num_parts), None)
+        leader_unit = next((unit for unit in by_size if holds[unit] and unit != workers_unit), None)
+        if workers_unit is None or leader_unit is None:
             return None
         return [
-            _Share(leader, 0, has_leader=True),
-            _Share(workers, need.num_pods, has_leader=False),
+            _Share(leader_unit, 0, has_leader=True),
+            _Share(workers_unit, need.num_pods, has_leader=False),
         ]
 
     def _tightest(
         self, tier: int, units: Sequence[int], columns: Sequence[IntArray], need: _Need
     ) -> int:
-        """Return the first of the smallest units that hold all and carry as many labels.
+        """Return the smallest unit that holds all, with as many preferred labels as the first unit.
 
         The units are compared by the columns, the most important first. Without one that holds all
         by the first column, the first unit is returned.

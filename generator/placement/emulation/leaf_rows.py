@@ -20,7 +20,7 @@ from generator.placement.problem.problem import Problem
 
 
 def refill_leaves(problem: Problem, candidate: PlacementCandidate) -> PlacementCandidate:
-    """Return the placement in the order of leaves, or the same one if that is worse."""
+    """Return the placement refilled in the order of leaves; unchanged if that would be worse."""
     if not _is_plain(problem) or not candidate.positions[0]:
         return candidate
     strategy = candidate.objective[ObjectiveKey.STRATEGY][0]

@@ -1,6 +1,6 @@
 """The domains in which a walk tries to place groups, in the order in which it tries them.
 
-A scope is a group, a leader with its workers, or a set of these: what shares one domain.
+A scope is placed in one domain: a group, a leader with its workers, or a set of these.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from generator.placement.cluster.capacity import FreeCapacity
+from generator.placement.cluster.free_capacity import FreeCapacity
 from generator.placement.cluster.levels import (
     BoolArray,
     FloatArray,
@@ -43,7 +43,7 @@ class Scope(NamedTuple):
 
     @property
     def named_tiers(self) -> list[int]:
-        """Tiers that the scope names."""
+        """The preferred tiers, then the required tier if there is one."""
         return [*self.preferred, *([] if self.required is None else [self.required])]
 
 
@@ -127,7 +127,7 @@ class CandidateDomains:
         return np.asarray(ranks[self._levels.unit_of_node[tier]])
 
     def _capacity_for_order(self, scope: Scope, counts: Sequence[int]) -> GroupCapacity:
-        """Return the capacity for the last group of a scope, with what domains are sorted by."""
+        """Return the capacity for the last group of a scope, with the sort values of domains."""
         capacity = self.capacity_of(scope, counts[scope.groups[-1]])
         if any(sort.key is SortKey.FULLEST for sort in self._walk.domain_order):
             capacity.request_shares = self._request_shares(scope, counts)
@@ -162,11 +162,13 @@ class CandidateDomains:
     def _slots_beside_leader(self, leader: int, group: int) -> IntArray:
         """Return the pods that fit each node beside the leader, `NONE_FITS` if no leader fits."""
         leader_shape, group_shape = self._problem.shape_of[leader], self._problem.shape_of[group]
-        shape, beside = self._problem.shapes[group_shape], self._problem.shapes[leader_shape]
-        left = replace(self._problem.snapshot, free=self._free.free_array())
-        slots = left.count_slots(shape.request, unbounded=shape.max_slots[0], used=beside.request)
-        is_free = self._free.slots_by_tier(leader_shape)[0] > 0
-        return np.where(is_free, np.where(shape.allowed, slots, 0), NONE_FITS)
+        shape, leader_pod = self._problem.shapes[group_shape], self._problem.shapes[leader_shape]
+        current = replace(self._problem.snapshot, free=self._free.free_array())
+        slots = current.count_slots(
+            shape.request, unbounded=shape.max_slots[0], used=leader_pod.request
+        )
+        leader_fits = self._free.slots_by_tier(leader_shape)[0] > 0
+        return np.where(leader_fits, np.where(shape.allowed, slots, 0), NONE_FITS)
 
     def _has_capacity(self, scope: Scope, counts: Sequence[int], tier: int) -> BoolArray:
         """Return which units of a tier hold the pods of each group, counted separately.
@@ -202,8 +204,8 @@ class CandidateDomains:
     def _near_running(self, scope: Scope, tier: int, units: IntArray) -> IntArray:
         """Return the units that stay inside a required tier together with the running pods.
 
-        If only named tiers are tried, nodes may steer the choice as running pods do, and their unit
-        is followed at other tiers too.
+        If only named tiers are tried, the preferred nodes of the request count as running pods do,
+        and their unit is followed at every tier.
         """
         problem, levels = self._problem, self._levels
         follows = self._walk.candidate_tiers is CandidateTiers.NAMED_ONLY

@@ -44,7 +44,7 @@ class TaskPod(NamedTuple):
 
     group: int
     number: int
-    """Its index in the group."""
+    """The index of the pod in the group."""
 
 
 @dataclass(eq=False)
@@ -167,14 +167,13 @@ class _BucketAttempt:
                 bucket = Bucket()
                 buckets.append(bucket)
             else:
-                bucket = min(
-                    (
-                        one
-                        for one, pull in zip(buckets, attraction, strict=True)
-                        if pull == max(attraction)
-                    ),
-                    key=lambda one: one.load,
-                )
+                strongest = max(attraction)
+                attracting = [
+                    bucket
+                    for bucket, pull in zip(buckets, attraction, strict=True)
+                    if pull == strongest
+                ]
+                bucket = min(attracting, key=lambda bucket: bucket.load)
             bucket.pods_per_group[pod.group] += 1
             bucket.pods.append(pod)
             request = self._problem.request.groups[pod.group].request
@@ -187,8 +186,11 @@ class _BucketAttempt:
         in_buckets = {
             pod: bucket for bucket in by_size for pod in self._roles.in_order(bucket.pods)
         }
-        every = (TaskPod(group, k) for group, num in enumerate(self._counts) for k in range(num))
-        return [*in_buckets.items(), *((pod, None) for pod in every if pod not in in_buckets)]
+        in_order: list[tuple[TaskPod, Bucket | None]] = [*in_buckets.items()]
+        for group, count in enumerate(self._counts):
+            pods = (TaskPod(group, number) for number in range(count))
+            in_order += [(pod, None) for pod in pods if pod not in in_buckets]
+        return in_order
 
     def place(self) -> list[list[int]] | None:
         """Return the positions per group in index order; None if a pod does not fit."""
@@ -237,15 +239,16 @@ class _BucketAttempt:
         """Store the scores of all nodes; nodes without a free slot have 0."""
         if sum(self._counts) > MAX_SHOWN_PODS:
             return
-        weight = self._problem.request.options.score_weight
-        sizes = (bucket.pods_per_group.total() for bucket in self._buckets)
-        scale = None if weight is None else weight * 100 / max(sizes, default=1)
-        self._scores[self._pod_name(pod)] = {
-            spec.name: scores.get(node, 0)
-            if scale is None
-            else round(scores.get(node, 0) * scale, 6)
-            for node, spec in enumerate(self._problem.snapshot.specs)
+        specs = self._problem.snapshot.specs
+        by_name: dict[str, float] = {
+            spec.name: scores.get(node, 0) for node, spec in enumerate(specs)
         }
+        weight = self._problem.request.options.score_weight
+        if weight is not None:
+            sizes = (bucket.pods_per_group.total() for bucket in self._buckets)
+            scale = weight * 100 / max(sizes, default=1)
+            by_name = {name: round(score * scale, 6) for name, score in by_name.items()}
+        self._scores[self._pod_name(pod)] = by_name
 
     def _pod_name(self, pod: TaskPod) -> str:
         return f"{self._problem.request.groups[pod.group].name}-{pod.number}"

@@ -48,7 +48,9 @@ _SCORED: Final = ("cpu", "memory")
 
 
 def place_by_walk(problem: Problem, budget: Budget) -> PlacementCandidate | None:
-    """Return the placement of the preset's walk; None if none is found that satisfies all rules.
+    """Return the placement of the preset's walk.
+
+    None if the preset has no walk that supports the whole request, or if the walk finds nothing.
 
     Raises:
         BudgetExhausted: there are too many choices of pods per group, or the time is over.
@@ -85,7 +87,7 @@ def describe_candidates(problem: Problem) -> Mapping[str, Any]:
 
 
 def _is_walkable(problem: Problem, walk: PlacementWalk) -> bool:
-    """Return whether the steps know all that the request asks for."""
+    """Return whether the walk supports everything that the request asks for."""
     groups, request = problem.request.groups, problem.request
     if request.strategies or problem.evictable:
         return False
@@ -97,10 +99,9 @@ def _is_walkable(problem: Problem, walk: PlacementWalk) -> bool:
     if not walk.fills_by_level:
         return not any(layer.has_short or layer.is_indexed for layer in layers)
     # Kueue has neither spread slices nor multiples.
-    return not any(layer.is_spread for layer in layers) and not any(
-        group.multiples or (_is_cut_by_index(group) and not _may_be_partial(group))
-        for group in groups
-    )
+    if any(layer.is_spread for layer in layers) or any(group.multiples for group in groups):
+        return False
+    return all(_may_be_partial(group) for group in groups if _is_cut_by_index(group))
 
 
 def _is_cut_by_index(group: GangGroup) -> bool:
@@ -144,7 +145,8 @@ def _place_minimum(
         ]
     grown = None
     for start in starts:
-        grown = grown or _Attempt(problem, walk, start, budget).place(grown_counts=full_counts)
+        if not grown:
+            grown = _Attempt(problem, walk, start, budget).place(grown_counts=full_counts)
     if len(groups) == 1 or (grown is not None and sum(map(len, grown)) == sum(full_counts)):
         return grown
     return _Attempt(problem, walk, full_counts, budget).place() or grown
@@ -159,7 +161,7 @@ class _ScoredPods(NamedTuple):
 
 
 class _Attempt:
-    """The walk with these pods per group: what it has placed so far can be taken back."""
+    """One run of the walk, with fixed numbers of pods per group; placed pods can be taken back."""
 
     def __init__(
         self, problem: Problem, walk: PlacementWalk, counts: Sequence[int], budget: Budget
@@ -203,19 +205,22 @@ class _Attempt:
         scope, counts = self._job, list(self._counts)
         if scope.members or scope.required is not None or not scope.preferred:
             return None
-        num_pods = counts[scope.groups[-1]]
+        workers = scope.groups[-1]
+        num_pods = counts[workers]
         capacity = self._domains.capacity_of(scope, num_pods)
         if not isinstance(capacity, KueueCapacity) or capacity.partial_pods:
             return None
         shares = BalancedShares(capacity, min(scope.preferred), num_pods, self._budget)
+        without_leader = scope._replace(groups=(workers,))
         for share in shares.find_shares() or ():
-            inner = scope if share.has_leader else scope._replace(groups=scope.groups[-1:])
-            self._counts[scope.groups[-1]] = share.num_pods
+            self._counts[workers] = share.num_pods
+            inner = scope if share.has_leader else without_leader
             if not self._fill_group(inner, share.place, is_pooled=False):
                 return None
-        is_whole = self._trial.num_pods() == counts
-        rows = self._trial.positions()
-        return self._rows() if is_whole and satisfies_rules(self._problem, rows) else None
+        if self._trial.num_pods() != counts:
+            return None
+        is_allowed = satisfies_rules(self._problem, self._trial.positions())
+        return self._rows() if is_allowed else None
 
     def _rows(self) -> PositionsPerGroup:
         """Return the positions of each group's pods in tree order, a short slice's domain last."""
@@ -312,7 +317,7 @@ class _Attempt:
     def _fill_in_order(
         self, scope: Scope, capacity: GroupCapacity, place: UnitRef, ranks: IntArray | None
     ) -> PodsPerNode:
-        """Return pods per node in a domain; below the finest tier that is named, nodes are flat."""
+        """Return pods per node in a domain; below the finest named tier, nodes are not grouped."""
         finest = min(scope.named_tiers or self._job.named_tiers or [self._levels.root])
         filler = OrderedFill(self._walk, capacity, finest, self._counts[capacity.group])
         if self._walk.spreads_from_emptiest:
@@ -338,8 +343,9 @@ class _Attempt:
     def _place_best(self, scope: Scope, within: UnitRef) -> bool:
         """Place a scope in the domain with the best score; return whether one holds it.
 
-        A domain scores up to 100 for its use, and up to 100 for its pods of the gang. Of equal
-        scores kube-scheduler takes a random domain; here it is the first in tree order.
+        A domain scores up to 100 for the share of it that is then in use, and up to 100 for the
+        number of the gang's pods in it. If scores are equal, kube-scheduler takes a random domain,
+        and this takes the first domain in tree order.
         """
         mark = self._trial.mark
         attempts = (
@@ -349,16 +355,19 @@ class _Attempt:
         sample = self._problem.request.options.sample if scope == self._job else 0
         fitting = list(islice(attempts, sample) if sample else attempts)
         self._trial.undo(mark)
-        self.is_sample |= 0 < sample <= len(fitting)
+        if sample and len(fitting) >= sample:
+            self.is_sample = True
         if not fitting:
             return False
         positions_of = self._problem.own_pods.positions_of
         num_running = sum(len(positions_of[group]) for group in scope.groups)
-        most = max(len(row.pods) for row in fitting) + num_running
-        best = max(
-            fitting,
-            key=lambda row: row.used_score + (len(row.pods) + num_running) * MAX_SCORE // most,
-        )
+        most_pods = max(len(row.pods) for row in fitting) + num_running
+
+        def score(row: _ScoredPods) -> int:
+            num_pods = len(row.pods) + num_running
+            return row.used_score + num_pods * MAX_SCORE // most_pods
+
+        best = max(fitting, key=score)
         for pods in best.pods:
             self._trial.put(pods)
         return True
@@ -510,7 +519,8 @@ class NodeScores:
         for name, totals in self._total.items():
             total = int(totals[nodes].sum())
             used = min(total - int(self._trial.free.free_of(name)[nodes].sum()), total)
-            shares += [used * MAX_SCORE // total] if total else []
+            if total:
+                shares.append(used * MAX_SCORE // total)
         return sum(shares) // len(shares) if shares else 0
 
     def _nodes_of(self, place: UnitRef) -> slice:

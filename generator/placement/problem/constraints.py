@@ -54,7 +54,7 @@ def satisfies_rules(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
             return False
     for short_rule in problem.rules.short_slice_rules:
         counts = _pods_per_unit(problem, pods, short_rule.group, short_rule.tier)
-        excess = sum(n % short_rule.size for n in counts.values())
+        excess = sum(count % short_rule.size for count in counts.values())
         if excess > counts.total() % short_rule.size:
             return False
     return (
@@ -104,7 +104,11 @@ def _pods_per_unit(
 
 
 def _satisfies_slices(problem: Problem, group: int, positions: list[int]) -> bool:
-    """Return whether no slice of the last layer is split; unit rules cover the other layers."""
+    """Return whether no slice is split.
+
+    Slices of `indexed_slices` are checked in all layers. Otherwise only the last layer is checked,
+    because the unit rules in `satisfies_rules` check the others.
+    """
     layers, levels = problem.request.groups[group].slices, problem.snapshot.levels
     slices = problem.indexed_slices(group, len(positions))
     if slices:

@@ -63,7 +63,7 @@ class GroupCapacity:
 
     @property
     def slice_size(self) -> int:
-        """Pods of a slice that shares a domain; 1 if there are no such slices."""
+        """Pods of a slice that shares a domain; 1 without slices."""
         return max((multiple for _, multiple, _ in self._unit_multiples), default=1)
 
     @property
@@ -165,7 +165,7 @@ def _unit_multiples(problem: Problem, group: int) -> list[tuple[int, int, int | 
 def has_total_capacity(problem: Problem, counts: Mapping[int, int], tier: int) -> BoolArray:
     """Return which units of a tier have the total capacity, free or used, for pods of groups.
 
-    The needs of all groups are added. Nodes count that any of the groups may use.
+    The needs of all groups are added. A node counts if any of the groups may use it.
     """
     snapshot, starts = problem.snapshot, problem.snapshot.levels.starts[tier]
     total: Counter[str] = Counter()

@@ -29,7 +29,7 @@ PositionsPerGroup = tuple[tuple[int, ...], ...]
 class Objective:
     """A measured placement: all keys, including those that the preset does not compare.
 
-    A key is measured when it is first read. One with several tiers has one value per tier.
+    A key is measured when it is first read. A key with several tiers has one value per tier.
     """
 
     problem: Problem
@@ -199,7 +199,7 @@ def _pods_per_weight(problem: Problem, placed: IntArray) -> tuple[int, ...]:
     if problem.node_weights is None:
         return ()
     ranks = problem.node_weights.weight_index[placed]
-    return tuple(np.bincount(ranks, minlength=len(problem.node_weights.weights)).tolist())
+    return tuple(np.bincount(ranks, minlength=len(problem.node_weights.distinct_weights)).tolist())
 
 
 def _node_misses(problem: Problem, pods: Sequence[Sequence[int]]) -> int:
@@ -287,7 +287,7 @@ def _num_near_running(problem: Problem, placed: IntArray, tier: int) -> int:
 
 
 def _preferred_misses(problem: Problem, pods: Sequence[Sequence[int]], job: int) -> int:
-    """Return how many preferred tiers are missed, over the job, sets and groups."""
+    """Return the number of missed preferred tiers of the job, its sets and its groups."""
     misses = sum(job > preferred for preferred in problem.preferred)
     tiers = iter(part_tiers(problem, pods))
     for index, positions in enumerate(pods):

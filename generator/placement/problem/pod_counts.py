@@ -17,7 +17,7 @@ from generator.placement.request import PlacementRequest
 
 
 class GangMember(NamedTuple):
-    """A group, or a set of members of which some may be left out."""
+    """A group, or a set of members that may need only a part of them."""
 
     group: int
     """Index of the group; -1 for a set."""
@@ -75,7 +75,7 @@ class GangMember(NamedTuple):
 
 
 class GroupCounts(NamedTuple):
-    """What the members of a gang are built from, per group."""
+    """The input from which the members of a gang are built, per group."""
 
     counts: range
     """Numbers of pods of the group, in order."""
@@ -97,7 +97,9 @@ def build_gang_members(
     def wrap(index: int, members: list[GangMember]) -> list[GangMember]:
         group_set = request.sets[index]
         # A bound or running pods make a set different from one with the same members.
-        has_running = any(rows[group].has_running for one in members for group in one.groups())
+        has_running = any(
+            rows[group].has_running for member in members for group in member.groups()
+        )
         bound = (group_set.required, group_set.preferred)
         kind = (*bound, group_set.name if has_running else "")
         return [_set_of(members, least=group_set.least, kind=kind, budget=budget)]
@@ -172,7 +174,7 @@ def _shifted_sums(totals: int, counts: range) -> int:
 def pod_count_choices(
     gang: GangMember, totals: int, num_groups: int, budget: Budget
 ) -> Iterator[tuple[int, ...]]:
-    """Yield pods per group, most pods in total first; of members that are alike the first get most.
+    """Yield pods per group, most pods in total first; of equal members, the first get most.
 
     Cost: one step for each member that is tried with a number of pods.
 
@@ -193,7 +195,7 @@ def pod_count_choices(
 
 
 def _choices_of(member: GangMember, total: int, budget: Budget) -> Iterator[dict[int, int]]:
-    """Yield the pods per group with which a member that takes part has this total."""
+    """Yield the pods per group that give a member this total; the member takes part."""
     if member.group >= 0:
         yield {member.group: total}
         return
@@ -207,11 +209,11 @@ def _choices_from(
     highest: dict[tuple[object, ...], int],
     budget: Budget,
 ) -> Iterator[dict[int, int]]:
-    """Yield the pods per group of the members of a set from one on.
+    """Yield the pods per group of a set's members, from the member at `index` on.
 
     Args:
         parent: the set.
-        index: of the first member that is not chosen yet.
+        index: the first member that is not chosen yet.
         needed_and_total: members that must still take part, and pods that are left for them.
         highest: per kind of member, the pods of the last one; no later one gets more.
         budget: pays for each number of pods of a member.

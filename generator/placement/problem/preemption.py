@@ -2,7 +2,7 @@
 
 The pods of one gang on one node are evicted together. A search cannot add up whole gangs node by
 node, so it counts only the pods on the nodes that it uses: a bound, never too high. Decisions about
-single gangs follow until the bound is the truth.
+single gangs follow until the bound is exact.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class EvictablePods:
     """By node and missing quantities; a cache."""
 
     def as_bound(self) -> EvictablePods:
-        """Return the same, measured as a bound; nothing is decided yet."""
+        """Return the same pods, measured as a bound, without any decision."""
         return replace(self, is_bound=True, _covers={})
 
     def narrowed(
@@ -79,7 +79,7 @@ class EvictablePods:
         used: Iterable[str] = (),
         kept: Iterable[tuple[str, int]] = (),
     ) -> EvictablePods:
-        """Return the same with further decisions."""
+        """Return the same pods with further decisions."""
         return replace(
             self,
             whole=self.whole.union(whole),
@@ -192,7 +192,7 @@ def _cheapest_cover(
 def find_evictable(
     snapshot: Snapshot, request: PlacementRequest, budget: Budget
 ) -> EvictablePods | None:
-    """Return what a request may evict; None if nothing; O(running pods).
+    """Return the pods that a request may evict; None if there are none. Cost: O(running pods).
 
     Raises:
         BudgetExhausted: the deadline has passed.
@@ -307,10 +307,10 @@ def evict_for(snapshot: Snapshot, evictable: EvictablePods, needs: Needs) -> Evi
 def eviction_branches(
     snapshot: Snapshot, evictable: EvictablePods, needs: Needs
 ) -> list[EvictablePods]:
-    """Return decisions of which each allows an eviction that the bound of these needs is not.
+    """Return further decisions, each of which rules out the bound of these needs.
 
-    Empty if the bound is what the pods really evict. Every eviction that the decisions so far
-    allow is allowed by one of the branches.
+    Empty if the bound is exact: the pods then evict what it counts. Every eviction that the
+    decisions so far allow is allowed by one of the branches.
     """
     relaxed = _Relaxation.of(snapshot, evictable, needs)
     return [] if relaxed is None else relaxed.branches()
@@ -323,13 +323,13 @@ class _Relaxation(NamedTuple):
     nodes: Mapping[str, frozenset[int]]
     """By gang: the node positions where its pods are evicted, without gangs evicted whole."""
     broken: tuple[str, ...]
-    """Those of these gangs that keep fewer pods than their minimum, sorted."""
+    """The gangs in `nodes` that keep fewer pods than their minimum, sorted."""
     bound: EvictionResult
     outcome: EvictionResult
 
     @classmethod
     def of(cls, snapshot: Snapshot, evictable: EvictablePods, needs: Needs) -> _Relaxation | None:
-        """Choose the victims of each node; None if some node cannot free enough."""
+        """Choose the victims of each node; None if a node cannot free enough."""
         nodes: dict[str, set[int]] = {}
         bound_pods, is_exact = Counter[int](), True
         for position, need in needs.items():
@@ -367,7 +367,7 @@ class _Relaxation(NamedTuple):
         return cls(evictable, frozen, tuple(broken), bound, outcome)
 
     def branches(self) -> list[EvictablePods]:
-        """Return further decisions about one gang; empty if the bound is the truth."""
+        """Return further decisions about one gang; empty if the bound is exact."""
         evictable = self.evictable
         if self.broken:
             name = max(self.broken, key=lambda gang: len(evictable.gangs[gang].pods))
@@ -384,7 +384,7 @@ class _Relaxation(NamedTuple):
         return [evictable.narrowed(kept=everywhere), evictable.narrowed(used=[name])]
 
     def _may_lose_one(self, name: str) -> bool:
-        """Return whether the pods of some node may go while the gang keeps its minimum."""
+        """Return whether the pods of any one node may go while the gang keeps its minimum."""
         gang = self.evictable.gangs[name]
         per_node = Counter[str]()
         for entry in gang.pods:

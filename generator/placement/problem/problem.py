@@ -48,15 +48,15 @@ from generator.placement.problem.rules import (
 from generator.placement.request import EvictionPolicy, PlacementRequest, SortRule
 
 DEFAULT_SORT_RULE = SortRule("cpu", counts_free=False, is_descending=False)
-"""Of a preset that always sorts domains by a rule."""
+"""The rule of a preset that always sorts domains by a rule."""
 NO_UNITS: IntArray = np.empty(0, dtype=np.int64)
 
 
 class NodeWeights(NamedTuple):
     """Weights of nodes; lighter nodes are preferred."""
 
-    weights: tuple[int, ...]
-    """Distinct weights, the heaviest first."""
+    distinct_weights: tuple[int, ...]
+    """The heaviest first."""
     weight_index: IntArray
     """Per node: index of its weight."""
 
@@ -88,7 +88,7 @@ class Problem:
     node_weights: NodeWeights | None
     """Node weights of the request, if the preset compares them."""
     evictable: EvictablePods | None
-    """What may be evicted; `snapshot` is then the one without it."""
+    """The pods that may be evicted; `snapshot` is then the cluster without them."""
     is_growth: bool
     """Whether the gang already runs, so that new pods may complete running slices."""
     budget: Budget
@@ -139,7 +139,7 @@ class Problem:
 
     @cached_property
     def totals(self) -> int:
-        """Totals of pods, as bits, that members and minimums allow and one domain may hold."""
+        """Possible totals of pods, as bits: allowed by members and minimums, within one domain."""
         totals = self.gang.totals
         if self.own_pods.stray_tier is not None:
             return 0
@@ -176,6 +176,7 @@ class Problem:
         tier = min(self.highest_job_tier, self.group_cap(index))
         most_slots = self.shapes[self.shape_of[index]].max_slots[tier]
         in_slices = max((layer.least * layer.size for layer in group.slices), default=0)
+        # Running pods already count towards the fewest slices.
         fewest = max(group.least, in_slices - len(self.own_pods.positions_of[index]))
         return range(-(-fewest // step) * step, min(group.count, most_slots) + 1, step)
 
@@ -234,9 +235,11 @@ class Problem:
         is_sufficient = self.shapes[0].slots_by_tier[tier] >= needs[0]
         for shape, need in shape_needs[1:]:
             is_sufficient &= shape.slots_by_tier[tier] >= need
-        unit_of = self.snapshot.levels.unit_of_node[tier]
-        for node in {*self.own_pods.positions[:1], *self.own_pods.positions[-1:]}:
-            is_sufficient &= np.arange(len(is_sufficient)) == unit_of[node]
+        if self.own_pods.positions:
+            # Positions are sorted, and a unit is a range: the first and the last node decide.
+            unit_of, units = self.snapshot.levels.unit_of_node[tier], np.arange(len(is_sufficient))
+            for node in (self.own_pods.positions[0], self.own_pods.positions[-1]):
+                is_sufficient &= units == unit_of[node]
         return np.flatnonzero(is_sufficient)
 
     def indexed_slices(self, group: int, count: int) -> tuple[SlicePods, ...]:
@@ -307,8 +310,8 @@ def build_problem(
     Args:
         snapshot: the cluster, without the pods that may be evicted.
         request: the request.
-        evictable: what may be evicted; None: nothing.
-        budget: of the query; unlimited by default.
+        evictable: the pods that may be evicted; None: no pods.
+        budget: the budget of the query; unlimited by default.
 
     Raises:
         BudgetExhausted: the budget ended.
@@ -392,9 +395,11 @@ def _build_node_weights(snapshot: Snapshot, request: PlacementRequest) -> NodeWe
         term.key is not ObjectiveKey.NODE_WEIGHTS for term in PRESETS[request.preset].order
     ):
         return None
-    node_weights = [weight_of_node.get(spec.name, 0) for spec in snapshot.specs]
-    weights = sorted(set(node_weights), reverse=True)
-    return NodeWeights(tuple(weights), np.array([weights.index(weight) for weight in node_weights]))
+    weight_by_node = np.array(
+        [weight_of_node.get(spec.name, 0) for spec in snapshot.specs], dtype=np.int64
+    )
+    distinct, weight_index = np.unique(-weight_by_node, return_inverse=True)
+    return NodeWeights(tuple((-distinct).tolist()), weight_index)
 
 
 def _build_sort_columns(

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import count, islice
 from typing import NamedTuple
 
+from generator.placement.cluster.nodes import RunningPods
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.groups import GangGroup, SliceLayer
 from generator.placement.presets import PRESETS
@@ -122,7 +123,7 @@ class UnitRule(NamedTuple):
     group: int
 
     def allows(self, num_pods: int) -> bool:
-        """Return whether a unit may hold so many pods of the group."""
+        """Return whether a unit may hold this many pods of the group."""
         return num_pods % self.multiple == 0 and num_pods <= (self.max_pods or num_pods)
 
 
@@ -174,7 +175,7 @@ def build_unit_rules(
 def _build_short_slice_rules(
     snapshot: Snapshot, request: PlacementRequest, *, is_growth: bool
 ) -> tuple[ShortSliceRule, ...]:
-    """Return the layers with a short slice that the tiers of parts do not bound."""
+    """Return a rule for each layer with a short slice, unless the tiers of parts bound it."""
     return tuple(
         ShortSliceRule(snapshot.levels.height_of(layer.tier), layer.size, index)
         for index, group in enumerate(request.groups)
@@ -213,13 +214,17 @@ def find_own_pods(snapshot: Snapshot, request: PlacementRequest) -> OwnPods:
     positions_of, indexed = [], []
     for group in request.groups:
         rows = [row for row in known if num_groups == 1 or row[1].group == group.name]
-        positions_of.append(tuple(sorted(node for node, pods in rows for _ in range(pods.count))))
+        positions_of.append(_list_positions(rows))
         indexed.append(
             tuple(sorted((index, node) for node, pods in rows for index in pods.indices))
         )
-    positions = sorted(node for node, pods in known for _ in range(pods.count))
     stray_tier = _find_stray_tier(snapshot, request, positions_of)
-    return OwnPods(tuple(positions), tuple(positions_of), tuple(indexed), stray_tier)
+    return OwnPods(_list_positions(known), tuple(positions_of), tuple(indexed), stray_tier)
+
+
+def _list_positions(rows: Iterable[tuple[int, RunningPods]]) -> tuple[int, ...]:
+    """Return the node of each pod, sorted, from the nodes and the pods on them."""
+    return tuple(sorted(node for node, pods in rows for _ in range(pods.count)))
 
 
 def _find_stray_tier(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from generator.placement.cluster.capacity import FreeCapacity
+from generator.placement.cluster.free_capacity import FreeCapacity
 from generator.placement.cluster.levels import IntArray
 from generator.placement.problem.problem import Problem
 
@@ -25,12 +25,12 @@ class Trial:
         """Begin with no pod placed."""
         self.free = FreeCapacity(problem.snapshot, problem.shapes)
         self.pods: list[TrialPods] = []
-        """In the order in which they were placed."""
+        """The pods in the order in which they were placed."""
         self._problem = problem
 
     @property
     def mark(self) -> int:
-        """What `undo` and a slice of `pods` take to come back to the present state."""
+        """The mark of the present state, for `undo` and for a slice of `pods`."""
         return len(self.pods)
 
     def put(self, pods: TrialPods) -> None:

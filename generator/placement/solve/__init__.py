@@ -4,8 +4,7 @@
 `homogeneous`: exact placement of equal parts by counting.
 `domain_dp`: exact shares of pods per unit of one domain, by tables of costs.
 `tree_search`: exact search over the tree, for any mix of groups.
-`unit_states`: the parts, the pods and the sums of rules in a unit, for the tree search.
-`cost_encoding`: additive keys of the objective as one integer.
+`unit_states`: the parts, the pods, the sums of rules and the cost of a unit, as integers.
 `equivalence`: classes of nodes and units that are alike for a job.
 `greedy`: a placement without proof, one part after the other.
 

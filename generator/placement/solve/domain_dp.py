@@ -170,7 +170,10 @@ class DomainTables:
         return self._sums[class_key]
 
     def _suffix_costs_of(self, tier: int, units: Sequence[int], min_pods: int) -> list[IntArray]:
-        """Return the same for these units, which hold at least `min_pods` pods if they hold any."""
+        """Return per unit the lowest cost of x pods in it and all later ones, as `_suffix_costs`.
+
+        Each unit holds no pods or at least `min_pods`.
+        """
         sums: list[IntArray] = [np.zeros(1, dtype=self._dtype)]
         for unit in reversed(units):
             sums.append(self._combine(self._unit_cost(tier, unit), sums[-1], min_pods))
@@ -329,10 +332,10 @@ class DomainTables:
 
 
 def _min_plus_convolution(first_costs: IntArray, second_costs: IntArray, infinite: int) -> IntArray:
-    """Return the minimum of `one[x] + rest[y - x]` for every y.
+    """Return the minimum of `first_costs[x] + second_costs[y - x]` for every y.
 
-    Row x of an array holds `one[x] + rest`, followed by one empty cell. Read as rows that are one
-    cell shorter, each row is shifted x cells to the right.
+    Row x of an array holds `first_costs[x] + second_costs`, followed by one empty cell. Read as
+    rows that are one cell shorter, each row is shifted x cells to the right.
     """
     best: IntArray = np.full(
         len(first_costs) + len(second_costs) - 1, infinite, dtype=first_costs.dtype

@@ -29,7 +29,7 @@ def node_codes(problem: Problem, pods: Sequence[int]) -> IntArray:
 
     Args:
         problem: the request and the cluster.
-        pods: of the whole job, per shape.
+        pods: the number of pods in the whole job, per shape.
 
     Cost: O(nodes × (requested resources + shapes)), and O(ways to fill a node) for nodes with
     different free quantities.
@@ -162,7 +162,7 @@ class EquivalenceClasses:
 
         Args:
             problem: the request and the cluster.
-            pods: of the whole job, per shape.
+            pods: the number of pods in the whole job, per shape.
         """
         self._levels = problem.snapshot.levels
         self._slots_by_tier = problem.shapes[problem.scarcest_shape].slots_by_tier

@@ -240,7 +240,7 @@ def _tightest(units: IntArray, slots: IntArray, num_pods: int) -> int:
 
 
 class _BegunSlices(NamedTuple):
-    """A layer of slices in domains of a tier, some of which may be incomplete."""
+    """A layer of slices in domains of a tier; slices may be incomplete."""
 
     tier: int
     size: int

@@ -1,12 +1,12 @@
 """Exact placement of homogeneous jobs by counting: one shape, equal parts, no running pods.
 
-If K parts of s pods are placed in a unit with `slots` free, `slots // s` of them fit inside. Sums
-of that over a tier give how many parts can be that close, so feasibility, tiers and histogram need
-no search. The histogram is best exactly if every unit of the tiers below the worst part holds all
-whole parts that it can, which bounds the pods of each unit from below. `domain_dp` then minimises
-the slots left, or, if its work exceeds the budget, the children with the most slots are filled
-first, and the answer is not proved. Cost: O(tiers² × units) on arrays; the only loops over nodes
-are those of the domains tried.
+In a unit with `slots` free, `slots // s` parts of s pods fit. The sum over all units of a tier is
+the number of parts that can each lie in one unit of this tier. So feasibility, tiers and histogram
+need no search. The histogram is best exactly if every unit of the tiers below the worst part holds
+all whole parts that it can, which bounds the pods of each unit from below. `domain_dp` then
+minimises the slots left, or, if its work exceeds the budget, the children with the most slots are
+filled first, and the answer is not proved. Cost: O(tiers² × units) on arrays; the only loops over
+nodes are those of the domains tried.
 """
 
 from __future__ import annotations
@@ -180,11 +180,13 @@ class HomogeneousFinder:
 
     def _fill_vector(self, tier: int, unit: int, fill: _DomainFill) -> list[int]:
         """Return the values that the preset compares, of one fill of a unit."""
+        # Columns of one unit, as `_columns` compares many units.
         nodes, used, left = list(fill.pods_per_node), list[IntArray](), list[IntArray]()
         for inner in range(tier):
             touched = np.unique(self._levels.unit_of_node[inner][nodes])
             slots = self._shape.slots_by_tier[inner][touched].sum(keepdims=True)
             used.append(np.array([len(touched)]))
+            # All pods lie in the touched units, so the rest stays free.
             left.append(slots - self._num_pods)
         return [int(column[0]) for column in self._columns(tier, np.array([unit]), used, left)]
 

@@ -123,7 +123,7 @@ def _improvements(
 def _candidates_of(
     problem: Problem, counts: tuple[int, ...], *, make_finder: MakeFinder, budget: Budget
 ) -> Iterator[PlacementCandidate]:
-    """Yield placements of these pods per group, of which the best is the best of all.
+    """Yield placements of these pods per group; the best possible one is among them.
 
     Strategies and tiers are tried from the best on, and the first feasible one wins, unless the
     preset compares another key before them.
@@ -194,10 +194,10 @@ class Growth:
         """Yield the members of sets that need only some of them, those with fewest pods first."""
         for member in self._members:
             if member.least < len(member.members):
-                yield from sorted(member.members, key=lambda one: one.fewest_pods)
+                yield from sorted(member.members, key=lambda inner: inner.fewest_pods)
 
     def _fill_up(self, num_pods: int) -> tuple[int, ...]:
-        """Return the fewest pods per group, with more of them up to a total, as far as they go.
+        """Return the fewest pods per group, increased towards a total as far as possible.
 
         Groups that take part get more pods; only then members that were left out take part.
         """
@@ -221,7 +221,7 @@ class Growth:
         return tuple(filled)
 
     def _with_member(self, member: GangMember, counts: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the pods with the fewest of a member that was left out; else the same pods."""
+        """Add the fewest pods of a member that was left out; else return the same pods."""
         added = [0] * len(counts)
         if member.totals:
             member.add_fewest(added)
@@ -249,7 +249,7 @@ class Growth:
                 high = middle - 1
 
     def _place(self, counts: tuple[int, ...]) -> bool:
-        """Place these pods per group, and keep the placement; return whether they may and fit."""
+        """Place these pods per group, and keep the placement; return whether that is possible."""
         if not has_allowed_counts(self._problem, counts):
             return False
         self._budget.spend(CHOICE_STEPS + self._problem.snapshot.num_nodes // NODES_PER_STEP)
@@ -258,7 +258,8 @@ class Growth:
         )
         if not found:
             return False
-        best = min(found, key=lambda one: one.objective.vector(self._problem.objective_order))
+        order = self._problem.objective_order
+        best = min(found, key=lambda candidate: candidate.objective.vector(order))
         self._counts, self.best = counts, best
         return True
 

@@ -31,9 +31,9 @@ from generator.placement.problem.request_parts import (
     all_types,
     type_sort_key,
 )
-from generator.placement.solve.cost_encoding import CostEncoding
 from generator.placement.solve.equivalence import EquivalenceClasses
 from generator.placement.solve.unit_states import (
+    CostEncoding,
     PartContents,
     StateEncoding,
     TierRules,

@@ -78,7 +78,7 @@ def get_caller(context: grpc.ServicerContext) -> str:
 
 
 def identify_caller(context: grpc.ServicerContext) -> str:
-    """Return whose share a call takes: the caller's name, or else where its connection is from."""
+    """Return the caller whose share a call takes: its name, or else the peer's address."""
     return get_caller(context) or find_origin(context)
 
 

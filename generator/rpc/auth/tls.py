@@ -44,7 +44,7 @@ from topology.model.errors import ConfigError, show
 log = logging.getLogger(__name__)
 
 OVERLAP_S: Final = 120.0
-"""From reading a renewed certificate to presenting it, among replicas."""
+"""The time from reading a renewed certificate to presenting it, among replicas."""
 _MAX_TRUSTED: Final = 3
 """Certificates that a replica trusts: the presented, the renewed, and the one before them."""
 
@@ -100,10 +100,10 @@ class ServerCertificates:
         """Read the files.
 
         Args:
-            files: of the certificates.
+            files: the paths of the certificates.
             overlap_s: how long replicas trust a renewed certificate before they present it, unless
                 the one before it has expired; 0 without replicas.
-            clock: of the overlap.
+            clock: the clock that measures the overlap.
 
         Raises:
             ConfigError: a file cannot be read or is not PEM, or key and certificate do not match.
@@ -120,7 +120,7 @@ class ServerCertificates:
         """When the newest certificate is presented."""
         self._authorities = _read_authorities(files)
         self._configured = self._state
-        """What gRPC has."""
+        """The certificate that gRPC has."""
         self.credentials = grpc.dynamic_ssl_server_credentials(
             self._build_configuration(),
             self._reload_if_changed,  # type: ignore[arg-type]  # the stubs forget that None means no change
@@ -129,7 +129,7 @@ class ServerCertificates:
         """Credentials for a port to listen on."""
 
     def read_peer_credentials(self) -> PeerCredentials:
-        """Return how to connect to another replica at this moment; reads changed files."""
+        """Return the credentials for a connection to another replica now; reads changed files."""
         with self._lock:
             self._refresh()
             leaves = [pair.leaf for pair in self._trusted]
@@ -212,8 +212,8 @@ def _read_pair(files: TlsFiles) -> _KeyPair:
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise ConfigError(f"{show(str(files.key), 1024)}: no private key in PEM") from error
     encoded = (
-        one.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-        for one in (public_key, leaf.public_key())
+        key_of_pair.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        for key_of_pair in (public_key, leaf.public_key())
     )
     if len(set(encoded)) > 1:
         pair = f"{show(str(files.cert), 1024)} and {show(str(files.key), 1024)}"

@@ -6,8 +6,9 @@ token for another audience is refused. A SubjectAccessReview says whether that u
 revokes access. Verdicts are cached for a minute at most, by a hash, never by the token itself. A
 failed review is not cached.
 
-Anybody can send a token. So what is no token for this audience is refused without a review, and the
-reviews of tokens that are not cached have few slots and a rate, of which one peer has a share.
+Anybody can send a token. So a text that cannot be a token for this audience is refused without a
+review. Reviews of tokens that are not cached are limited in number and rate, and each peer has a
+share of both.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ class TokenReviews:
         """Send no request yet.
 
         Args:
-            transport: to the API server, as a user who may create both kinds of review.
+            transport: sends requests as a user who may create both kinds of review.
             audience: required audience of tokens.
             clock: monotonic.
             now: the wall clock.
@@ -157,8 +158,8 @@ class TokenReviews:
         """Return the user of the token, or why the call is refused.
 
         Args:
-            token: as sent.
-            peer: where it comes from.
+            token: the token as the caller sent it.
+            peer: the address that the call comes from.
             timeout_s: time that the caller waits.
         """
         problem = _find_claim_problem(token, self._audience, self._now())
@@ -251,7 +252,7 @@ class TokenReviews:
 def _find_claim_problem(token: str, audience: str, now: datetime) -> str:
     """Return why a token cannot be valid for an audience; empty if it may be.
 
-    Nobody has checked its signature yet: this only saves a review of what the API server refuses.
+    Nobody has checked its signature yet: this only saves a review that the API server would refuse.
 
     Source: RFC 7519, sections 4.1.3 (`aud`: a text or a list), 4.1.4 (`exp`: seconds) and 7.2.
     """

@@ -81,7 +81,7 @@ def parse_token(request: Message, token: str, kinds: tuple[type, ...]) -> list[A
 
     Args:
         request: the request that carries the token.
-        token: as sent.
+        token: the page token as the caller sent it.
         kinds: types of the parts of the position.
 
     Raises:

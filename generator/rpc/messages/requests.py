@@ -2,7 +2,8 @@
 
 protobuf ignores a field that it does not know. In a request it would be a bound that the answer
 does not keep, so a request with such a field is refused. The numbers of fields that had another
-form in an earlier version are reserved in the proto files: who sends one is an earlier client.
+form in an earlier version are reserved in the proto files: a sender of such a field is an earlier
+client.
 
 The JSON form of a message is the `spec` of a PlacementRequest document, so one parser validates all
 requests and names problems by the same paths. Oversized messages are refused before it runs.
@@ -32,7 +33,7 @@ _LATER: Final = "is not known to this version: update the server first"
 _UNCHECKED_BYTES: Final = 16_384
 """Smaller messages cannot contain a list that is too long."""
 MAX_NAME_CHARS: Final = 4096
-"""Of any name in a larger message."""
+"""Characters of any name in a larger message."""
 MAX_LIST_ROWS: Final = 4096
 """Rows of any list except those of nodes."""
 

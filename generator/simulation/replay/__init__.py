@@ -1,10 +1,9 @@
 """Replays of a trace of jobs on a fabric, to compare placement strategies.
 
 - trace: parses, scales or draws a trace of jobs
-- fabrics: builds a regular tree from a shape such as `8x5x16`
 - run_names: names of strategies and of rules for waiting jobs
 - strategies: the placement strategies to compare
-- replay: runs a trace on a cluster with a strategy, event by event, and its statistics
+- replay: runs a trace on a regular tree with a strategy, event by event, and its statistics
 
 Imports `generator.jobs`, `generator.placement` and `topology`. Pure: the clock is the trace's.
 """

@@ -1,6 +1,7 @@
 """Replays a trace, event by event: jobs arrive, wait, start where a strategy places them, and end.
 
-At one instant, jobs end before others start. The clock is the trace's.
+Jobs that end at one time free their nodes before other jobs start. The clock is the trace's. The
+fabric is a regular tree: `8x5x16` is 8 spine domains of 5 leaves of 16 nodes.
 
 The statistics are those of tiers, leaf groups, fragmentation, utilization and waiting. Means over
 time are from the first to the last submission, because after that the cluster only empties.
@@ -9,6 +10,7 @@ time are from the first to the last submission, because after that the cluster o
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
@@ -18,6 +20,56 @@ from generator.jobs.cluster import Ints, SlotCluster, UniformPods, split_into_po
 from generator.simulation.replay.run_names import Backfill
 from generator.simulation.replay.strategies import Strategy
 from generator.simulation.replay.trace import Job
+from topology.model.errors import ConfigError, show
+from topology.model.tree import DomainSpec, TopologyTree, build_tree
+
+_SHAPE = re.compile(r"[0-9]+(?:x[0-9]+)+\Z", re.ASCII)
+_LEVELS = re.compile(r"[1-9][0-9]{0,5}(?:x[1-9][0-9]{0,5}){1,4}\Z", re.ASCII)
+_NAMES: Final = ("leaf", "spine", "core", "tier4")
+_MAX_NODES: Final = 200_000
+
+
+def is_shape(text: str) -> bool:
+    """Return whether a text is a shape and not the name of a file."""
+    return _SHAPE.match(text) is not None
+
+
+def build_tree_of_shape(text: str) -> TopologyTree:
+    """Return the tree of `8x5x16`: 8 domains at the top, of 5 leaves each, of 16 nodes each.
+
+    Raises:
+        ConfigError: a number is 0, or the tree is too large or too high.
+    """
+    if not _LEVELS.match(text):
+        raise ConfigError(
+            f"{show(text)}: expected 2 to 5 numbers from 1 to 999999, such as 8x5x16; for a file "
+            "of this name, give its folder too, such as ./NAME"
+        )
+    counts = [int(part) for part in text.split("x")]
+    total = 1
+    for count in counts:
+        total *= count
+    if total > _MAX_NODES:
+        raise ConfigError(f"{show(text)}: expected at most {_MAX_NODES} nodes, got {total}")
+    specs: list[DomainSpec] = []
+    _add_domains(specs, counts, "", None)
+    return build_tree(specs, tiers=_NAMES[: len(counts) - 1])
+
+
+def _add_domains(
+    specs: list[DomainSpec], counts: Sequence[int], prefix: str, parent: str | None
+) -> None:
+    tier = len(counts) - 1
+    for index in range(counts[0]):
+        path = f"{prefix}{index + 1}"
+        name = f"{_NAMES[tier - 1]}-{path}"
+        if tier == 1:
+            nodes = tuple(f"node-{path}-{number + 1}" for number in range(counts[1]))
+            specs.append(DomainSpec(name, tier, parent, nodes))
+            continue
+        specs.append(DomainSpec(name, tier, parent))
+        _add_domains(specs, counts[1:], f"{path}-", name)
+
 
 BACKFILL_DEPTH: Final = 100
 """Waiting jobs that are tried for backfill each time, like Slurm's bf_max_job_test."""
@@ -186,7 +238,7 @@ def run_replay(
         jobs: the jobs, in order of submission.
         cluster: the cluster, with all slots free; the replay changes it.
         strategy: a strategy for this cluster.
-        backfill: which jobs may start before the first job of the queue.
+        backfill: the rule by which jobs may start before the first job of the queue.
         on_start: called with the number of jobs started so far.
 
     Cost: O(jobs × (nodes + depth)), and one call of the strategy per tried job.
@@ -196,15 +248,16 @@ def run_replay(
     while next_job < len(jobs) or run.state.ends or run.state.waiting:
         now = _find_next_instant(run, next_job)
         has_room = run.end_until(now)
-        first_new = next_job
+        first_arrival = next_job
         while next_job < len(jobs) and jobs[next_job].submit_s <= now:
             run.state.waiting.append(next_job)
             next_job += 1
         num_before = len(run.starts)
-        _start_waiting(run, now, backfill=backfill, only_from=None if has_room else first_new)
-        if len(run.starts) > num_before + 1:
+        _start_waiting(run, now, backfill=backfill, only_from=None if has_room else first_arrival)
+        if len(run.starts) > num_before + 1:  # one job alone cannot be rearranged
             run.rearrange(num_before)
         is_stuck = not run.state.ends and next_job == len(jobs) and len(run.starts) == num_before
+        # The cluster is empty and no job follows: the head can never start.
         if is_stuck and run.state.waiting:
             run.state.num_refused += 1
             run.state.waiting.pop(0)

@@ -1,26 +1,6 @@
 // The jobs: what a gang of some size gets, what is free in each domain, and where gangs run.
 const MAX_NODES_SHOWN = 24;
-
-function addText(parent, tag, text) {
-  const element = document.createElement(tag);
-  element.textContent = text;
-  parent.append(element);
-  return element;
-}
-
-function nodeName(number) { return page.devices.name[page.hosts[number]]; }
-
-function listNodes(numbers) {
-  const names = numbers.slice(0, MAX_NODES_SHOWN).map(nodeName);
-  const more = numbers.length - names.length;
-  return names.join(", ") + (more > 0 ? ` and ${more} more` : "");
-}
-
-// Tiers may have any names; one that ends with a digit has no plural.
-function showCount(count, name) {
-  if (count === 1 || /\d$/.test(name)) return `${count} ${name}`;
-  return `${count} ${name.endsWith("leaf") ? `${name.slice(0, -1)}ves` : `${name}s`}`;
-}
+const nodesOf = (seats) => listSome(seats.map(seatName), MAX_NODES_SHOWN);
 
 function describeSpread(row) {
   const parts = Object.entries(row.spread).filter(([, count]) => count).map(([tier, count]) => showCount(count, tier));
@@ -28,84 +8,111 @@ function describeSpread(row) {
   return parts.join(", ");
 }
 
-// The free quantity of a domain, its free whole nodes, and how many gangs of whole nodes fit in it.
-function countFree(jobs, domain, quantity) {
-  let free = 0;
-  let whole = 0;
-  for (let at = domain.start; at < domain.stop; at++) {
-    free += jobs.free[at];
-    if (jobs.perNode && jobs.free[at] >= jobs.perNode) whole += 1;
-  }
+// The free quantity of each domain of a tier, its free whole nodes, and how many gangs fit in it.
+function countFree(jobs, tier, quantity) {
   const needed = Math.max(1, Math.ceil(quantity / Math.max(jobs.perNode, 1)));
-  return { free, whole, slots: Math.floor(whole / needed) };
+  const free = sumHosts((seat) => jobs.free[seat]);
+  const whole = sumHosts((seat) => Number(jobs.perNode > 0 && jobs.free[seat] >= jobs.perNode));
+  return page.domains.filter((domain) => domain.tier === tier).map((domain) => ({ name: domain.name, free: free(domain), whole: whole(domain), slots: Math.floor(whole(domain) / needed) }));
 }
 
-function chooseWanted(jobs, quantity) {
-  return jobs.wanted.find((row) => row.quantity >= quantity) ?? jobs.wanted.at(-1);
-}
-
-function showWanted(parent, jobs, quantity) {
-  parent.replaceChildren();
-  const row = chooseWanted(jobs, quantity);
-  if (!row) { addText(parent, "p", "The capacity of the nodes is unknown."); return; }
+function showWanted(jobs, quantity) {
+  const row = jobs.wanted.find((one) => one.quantity >= quantity) ?? jobs.wanted.at(-1);
+  if (!row) return [empty("The capacity of the nodes is unknown.")];
   const size = `${row.quantity} ${jobs.resource} (${row.count} whole nodes)`;
-  if (quantity !== row.quantity) addText(parent, "p", `The nearest size that was tried is ${size}.`);
+  const parts = [];
+  if (quantity !== row.quantity) parts.push(make("p", { className: "soft" }, `The nearest size that was tried is ${size}.`));
   if (row.isFeasible) {
     const proof = row.isProved ? "No better placement exists" : "A better placement may exist";
-    addText(parent, "p", `A gang of ${size} gets nodes within one ${row.tier}: ${describeSpread(row)}. ${proof}.`);
-    addText(parent, "p", `Nodes: ${listNodes(row.nodes)}`);
-  } else addText(parent, "p", `A gang of ${size} does not fit: ${row.reason}.`);
-  if (!row.verdicts.length) return;
-  addText(parent, "p", "Why this place, and not another:");
-  const list = addText(parent, "ul", "");
-  for (const [name, verdict, needs] of row.verdicts) addText(list, "li", `${verdict}: ${needs.startsWith(`${name}:`) ? "" : `${name}: `}${needs}`);
+    parts.push(make("p", null, `A gang of ${size} gets nodes within one ${row.tier}: ${describeSpread(row)}. ${proof}.`), make("p", null, `Nodes: ${nodesOf(row.nodes)}`));
+  } else parts.push(make("p", null, badge("warning"), ` A gang of ${size} does not fit: ${row.reason}.`));
+  if (row.verdicts.length) parts.push(make("details", { open: !row.isFeasible }, make("summary", null, "Why this place, and not another"),
+    make("ul", null, row.verdicts.map(([name, verdict, needs]) => make("li", null, `${verdict}: ${needs.startsWith(`${name}:`) ? "" : `${name}: `}${needs}`)))));
+  return parts;
 }
 
-function showCapacity(jobs, tier, quantity) {
-  const body = document.getElementById("capacity");
-  body.replaceChildren();
-  let total = 0;
-  for (const domain of page.domains.filter((row) => row.tier === tier)) {
-    const { free, whole, slots } = countFree(jobs, domain, quantity);
-    total += slots;
-    const row = body.insertRow();
-    for (const text of [domain.name, free, whole, slots]) addCell(row, String(text));
-  }
-  const name = page.tiers[tier - 1] ?? "domain";
-  document.getElementById("slots").textContent = `${total} slots of ${quantity} ${jobs.resource} are left, each in one ${name} and on whole nodes.`;
-}
-
-function showGangs(jobs) {
-  const body = document.getElementById("gangs");
-  body.replaceChildren();
-  document.getElementById("gang-count").textContent = jobs.isKnown ? `${jobs.numGangs} gangs` : "It is unknown which gangs run.";
-  for (const gang of jobs.gangs.slice(0, MAX_ROWS)) {
-    const row = body.insertRow();
-    const name = gang.nodes.length ? addText(addCell(row, ""), "a", gang.name) : addCell(row, gang.name);
-    if (gang.nodes.length) name.href = `#view=fabric&gang=${encodeURIComponent(gang.name)}`;
-    addCell(row, String(gang.pods));
-    addCell(row, gang.nodes.length ? gang.tier : "no node of the tree");
-    addCell(row, describeSpread(gang));
-    const cell = addCell(row, "");
-    gang.nodes.slice(0, MAX_NODES_SHOWN).forEach((number, index) => {
-      if (index) cell.append(", ");
-      const link = addText(cell, "a", nodeName(number));
-      link.href = `#view=fabric&device=${encodeURIComponent(nodeName(number))}`;
+// The ring of a gang: its nodes by rank in the color of their leaf, and in the order of the tree.
+function makeRing(gang) {
+  const leafOf = (seat) => fabric.domainOf[fabric.seats[seat]];
+  const leaves = [...new Set(gang.nodes.map(leafOf))];
+  const [now, fewest] = gang.crossings[0]?.slice(1) ?? [null, leaves.length > 1 ? leaves.length : 0];
+  const rows = [...(gang.ring.length ? [["As ranked", gang.ring, now]] : []), ["Best order", gang.nodes, fewest]];
+  const times = rows.map(([name, , count]) => `${name}: leaves a leaf ${showCount(count, "time")}`);
+  const element = make("div", { className: "chart ring", role: "img", "aria-label": times.join("; ") });
+  element.style.height = `${34 + 44 * rows.length}px`;
+  const drawRing = () => {
+    const chart = chartIn(element);
+    const axis = { type: "category", axisLine: { show: false }, axisTick: { show: false } };
+    const width = Math.max(...rows.map(([, order]) => order.length));
+    chart.setOption({
+      animation: false,
+      grid: { left: 90, right: 4, top: 4, bottom: 28 },
+      xAxis: { ...axis, data: Array.from({ length: width }, (_, rank) => String(rank)), name: "rank", nameLocation: "middle", nameGap: 16, nameTextStyle: fonts(), axisLabel: { show: width <= 64, ...fonts(), fontSize: 10 } },
+      yAxis: { ...axis, inverse: true, data: rows.map(([name]) => name), axisLabel: fonts() },
+      visualMap: { show: false, type: "piecewise", dimension: 2, pieces: leaves.map((_, value) => ({ value, color: color(`job-${value % NUM_JOB_COLORS}`) })) },
+      series: [{ type: "heatmap", data: rows.flatMap(([, order], row) => order.map((seat, rank) => [rank, row, leaves.indexOf(leafOf(seat))])), itemStyle: { borderColor: color("card"), borderWidth: width < 200 ? 1 : 0 } }],
+    }, { notMerge: true });
+    tipOver(chart, (x, y) => {
+      const [rank, row] = chart.convertFromPixel({ seriesIndex: 0 }, [x, y]) ?? [];
+      const seat = rows[row]?.[1][rank];
+      if (seat === undefined || x < 90) return "";
+      const leaf = page.domains[leafOf(seat)];
+      return `rank ${rank}: ${seatName(seat)}${leaf ? `\n${showDomainName(leaf)}` : ""}`;
     });
-    if (gang.nodes.length > MAX_NODES_SHOWN) cell.append(` and ${gang.nodes.length - MAX_NODES_SHOWN} more`);
-  }
+  };
+  const tiers = gang.crossings.map(([tier, count, least]) => `a ${tier} ${showCount(count, "time")}${count > least ? ` (fewest ${least})` : ", which is the fewest"}`);
+  const said = gang.ring.length
+    ? `The ring over the ranks leaves ${tiers.join(", ")}. Trees and all-to-all have other best orders. toponaut ranks ${quoteWord(gang.name)} prints the best order for each launcher.`
+    : `It is unknown which rank each pod has. A ring in the best order leaves a leaf ${showCount(fewest, "time")}.`;
+  return { element: make("div", null, element, make("p", { className: "soft" }, said)), draw: drawRing };
 }
 
-function describeGang(gang) {
-  return `Gang ${gang.name}: ${gang.pods} pods within one ${gang.tier}, on ${describeSpread(gang)}.`;
+function showGang(gang) {
+  const ring = gang.nodes.length > 1 ? makeRing(gang) : null;
+  const element = make("div", { className: "card", id: "gang" },
+    make("h2", null, gang.name),
+    make("p", null, gang.nodes.length ? `${showCount(gang.pods, "pod")} within one ${gang.tier}, on ${describeSpread(gang)}.` : `${showCount(gang.pods, "pod")}, on no node of the tree.`),
+    ring ? [make("h3", null, "Its ring over ranks"), ring.element] : null,
+    make("p", null, "Nodes: ", gang.nodes.slice(0, MAX_NODES_SHOWN).flatMap((seat, at) => [at ? ", " : "", link(seatName(seat), placeOf(fabric.seats[seat]))]), gang.nodes.length > MAX_NODES_SHOWN ? ` and ${gang.nodes.length - MAX_NODES_SHOWN} more` : ""));
+  return { element, draw: ring?.draw };
 }
 
-function showJobs() {
+function showJobs(address) {
+  const room = byId("jobs");
+  dropCharts(room);
   const jobs = page.jobs;
-  if (!jobs) { document.getElementById("wanted").textContent = "The jobs are unknown."; return; }
-  const quantity = Math.max(1, Number(document.getElementById("size").value) || jobs.perNode || 1);
-  document.getElementById("resource").textContent = jobs.resource;
-  showWanted(document.getElementById("wanted"), jobs, quantity);
-  showCapacity(jobs, Number(document.getElementById("tier").value) || 1, quantity);
-  showGangs(jobs);
+  if (!jobs) { fill(room, empty("The jobs are unknown: only a running server knows pods and free capacity.")); return; }
+  const quantity = Math.max(1, Number(address.get("size")) || 8 * jobs.perNode || 1);
+  const tier = Number(address.get("tier")) || 1;
+  const size = make("input", { type: "number", min: "1", step: "1", value: String(quantity) });
+  size.addEventListener("change", () => changeAddress({ size: size.value }));
+  const gang = jobs.gangs.find((row) => row.name === address.get("gang"));
+  const shown = gang ? showGang(gang) : null;
+  const picture = make("div", { id: "job-partition", className: "chart", tabIndex: 0, role: "img", "aria-label": "Where gangs run. Arrow keys move among domains and hosts." });
+  const [free, gangs] = [make("div", { id: "capacity" }), make("div", { id: "gangs" })];
+  const rows = countFree(jobs, tier, quantity);
+  const total = rows.reduce((sum, row) => sum + row.slots, 0);
+  fill(room,
+    make("div", { className: "card" }, make("div", { className: "bar" }, jobs.isKnown ? makeLegend(buildPaint("jobs").legend) : empty("It is unknown which gangs run.")), picture),
+    shown?.element,
+    make("div", { className: "columns even" },
+      make("div", { className: "card" }, make("h2", null, "What a gang gets"),
+        make("div", { className: "bar" }, makeField("size", "A gang of", size), jobs.resource), make("div", { id: "wanted" }, showWanted(jobs, quantity))),
+      make("div", { className: "card" }, make("h2", null, "Free slots"),
+        make("div", { className: "bar" }, makeField("tier", "In each", choiceOf("tier", String(tier), page.tiers.map((name, index) => [String(index + 1), name])))),
+        make("p", { id: "slots" }, `${total} slots of ${quantity} ${jobs.resource} are left, each in one ${page.tiers[tier - 1] ?? "domain"} and on whole nodes.`), free)),
+    make("div", { className: "card" }, make("h2", null, "Gangs that run"), make("p", { className: "soft" }, jobs.isKnown ? `${jobs.gangs.length} of ${showCount(jobs.numGangs, "gang")} shown` : "It is unknown which gangs run."), gangs));
+  const map = new Partition(picture, { onOpen: ({ domain, device }) => { location.hash = new URLSearchParams(device === undefined ? { view: "fabric", domain: page.domains[domain].name } : placeOf(device)); } });
+  map.marked = new Set(gang?.nodes ?? []);
+  map.draw(buildPaint("jobs"));
+  shown?.draw?.();
+  makeTable(free, [
+    { title: "Domain", field: "name", width: 140, grow: 2, priority: 0, format: asLink((row) => ({ view: "fabric", domain: row.name })) },
+    { title: "Slots", field: "slots", isNumber: true, width: 70, priority: 0 }, { title: "Whole nodes free", field: "whole", isNumber: true, width: 130 }, { title: "Free", field: "free", isNumber: true, width: 80 },
+  ], rows, { height: rows.length > 8 ? 300 : undefined, sort: [{ column: "slots", dir: "desc" }], label: "Free slots of each domain" });
+  makeTable(gangs, [
+    { title: "Gang", field: "name", width: 160, grow: 2, priority: 0, format: (cell) => link(cell.getValue(), { view: "jobs", gang: cell.getValue() }) },
+    { title: "Pods", field: "pods", isNumber: true, width: 70, priority: 0 }, { title: "Within one", field: "tier", width: 110, priority: 1 },
+    { title: "Spread", field: "spreadText", width: 180, grow: 2, priority: 1, isWrapped: true }, { title: "Nodes", field: "nodeText", width: 200, grow: 3, priority: 2, isWrapped: true },
+  ], jobs.gangs.map((row) => ({ ...row, tier: row.nodes.length ? row.tier : "no node of the tree", spreadText: describeSpread(row), nodeText: nodesOf(row.nodes) })), { height: jobs.gangs.length > 12 ? 380 : undefined, none: "No gang runs.", label: "Gangs that run" });
 }

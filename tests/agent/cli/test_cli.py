@@ -6,12 +6,10 @@ Real small programs stand in for lldpcli and ibnetdiscover; sysfs is a planted t
 from __future__ import annotations
 
 import json
-import logging
 import os
 import socket
 import subprocess  # noqa: TID251 - the program is the thing under test
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -34,15 +32,6 @@ FABRIC = (
     'Switch 40 "S-0002c90000000001" # "leaf\x1b"\n[1] "S-0002c90000000002"[1] # "x" lid 1 4xHDR\n'
     '\nSwitch 40 "S-0002c90000000002" # "x"\n[1] "S-0002c90000000001"[1] # "leaf" lid 2 4xHDR\n'
 )
-
-
-@pytest.fixture(autouse=True)
-def own_logging() -> Iterator[None]:
-    """Restore the root logger."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:], root.level = handlers, level
 
 
 class Bench:
@@ -354,9 +343,12 @@ def test_it_returns_at_once_without_listening(
 
 
 @pytest.mark.parametrize("name", ["once", "run", "collectors"])
-def test_it_names_the_variable_after_the_option(name: str) -> None:
-    options = [one for one in cli.commands[name].params if isinstance(one, click.Option)]
+def test_it_names_the_variable_after_the_option(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = cli.commands[name]
+    context = click.Context(command, **command.context_settings)
+    options = [one for one in command.params if isinstance(one, click.Option)]
+    assert options
     for option in options:
         own = "TOPONAUT_AGENT_" + option.opts[0].removeprefix("--").replace("-", "_").upper()
-        other = ["NODE_NAME"] if option.name == "node_name" else []
-        assert option.envvar == ([own, *other] if other else own)
+        monkeypatch.setenv(own, "given")
+        assert option.resolve_envvar_value(context) == "given"

@@ -17,11 +17,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from agent.cli.commands import cli
-from tests.agent.cli.test_cli import own_logging
 from tests.agent.nodes import card, chassis, heard, plant
 from tests.agent.programs import write_answering
-
-__all__ = ["own_logging"]  # a fixture that every test of this module uses
 
 MAC = "b8:ce:f6:00:00:01"
 DEADLINE_S = 30

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from agent.collection import (
-    Availability,
     CollectorRun,
     NodeContext,
     RunOutcome,
@@ -19,7 +18,7 @@ from agent.collection import (
     collect,
 )
 from agent.collectors import frames
-from agent.collectors.probe import CollectedFacts, SourceAbsent
+from agent.collectors.probe import MAX_IDS, CollectedFacts, SourceAbsent
 from agent.loop import ReportLoop
 from agent.node.frame_listener import Listener
 from agent.publish.directory import ReportFolder
@@ -34,6 +33,7 @@ from topology.model.ids import Id, IdKind
 MAC = "b8:ce:f6:00:00:01"
 LISTEN_S = 31.0
 SETTINGS = settings_for(Path("/nowhere"))
+LISTENING = SETTINGS._replace(frames=FrameSettings(mode=FrameMode.AUTO, listen_s=LISTEN_S))
 NO_LLDPD = FakeRunner()
 LLDPD = FakeRunner(
     {"neighbors": printed(heard(("eth0", "leaf1", "swp1"))), "chassis": printed(chassis(MAC))}
@@ -49,8 +49,7 @@ class Ears:
         self.listener = Listener(self.ports, self.clock)
 
     def collect(self, *ports: str, wait: Callable[[float], object] | None = None) -> CollectedFacts:
-        hearing = frames.FrameCollector(self.listener, ports or ("eth0",), LISTEN_S, wait)
-        return hearing.collect(SETTINGS, NO_LLDPD)
+        return frames.collect(self.listener, ports or ("eth0",), LISTENING, wait)
 
     def node(
         self, root: Path, runner: FakeRunner, *, use: FrameMode = FrameMode.AUTO
@@ -135,13 +134,12 @@ def test_it_keeps_the_chassis_id_of_a_neighbor_with_many_addresses(ears: Ears) -
     )
     found = ears.collect(wait=lambda _: ears.ports.say("eth0", frame(more=addresses)))
     (neighbor,) = found.ports[0].neighbors
-    assert len(neighbor.device_ids) == frames.MAX_IDS
+    assert len(neighbor.device_ids) == MAX_IDS
     assert neighbor.device_ids[0].kind is IdKind.CHASSIS_ID
 
 
 def test_it_hears_nothing_without_ports(ears: Ears) -> None:
-    hearing = frames.FrameCollector(ears.listener, (), LISTEN_S, None)
-    assert hearing.collect(SETTINGS, NO_LLDPD).note == "no network port to listen on"
+    assert frames.collect(ears.listener, (), LISTENING).note == "no network port to listen on"
 
 
 @pytest.mark.parametrize(
@@ -271,10 +269,7 @@ def test_it_keeps_neighbors_over_a_restart_and_drops_them_when_they_are_gone(
 
 def test_it_names_the_extra_if_scapy_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scapy", None)
-    told = settings_for(
-        Path("/nowhere"), frames=FrameSettings(mode=FrameMode.AUTO, listen_s=LISTEN_S)
-    )
-    absence = frames.find_absence(told, NO_LLDPD)
+    absence = frames.find_absence(LISTENING, NO_LLDPD)
     assert str(absence) == "scapy not found: install toponaut[agent-frames]"
 
 
@@ -305,9 +300,9 @@ def test_it_is_not_needed_if_lldpd_answers(
 ) -> None:
     monkeypatch.setattr(frames.SystemInterfaces, "explain_refusal", lambda _: None)
     runners = (NO_LLDPD, LLDPD)
-    assert [check_availability(ears.node(sysfs, runner))[-1] for runner in runners] == [
-        Availability("frames", ""),
-        Availability("frames", "not needed: lldpd answers (--frames auto)"),
+    assert [check_availability(ears.node(sysfs, runner))["frames"] for runner in runners] == [
+        "",
+        "not needed: lldpd answers (--frames auto)",
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,10 +12,10 @@ from agent.node.command import CommandLimits
 from agent.settings import SweepTarget
 from tests.agent.fakes import Answer, FakeRunner, printed
 from tests.agent.nodes import SWEEP, plant, settings_for
+from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from topology.model.errors import CommandMissing, CommandTimeout
 from topology.model.facts import Device, DeviceKind
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
+from topology.synthetic.sweep_output import render_ibnetdiscover
 
 FABRIC = """
 switchguid=0x2c90000000001(2c90000000001)
@@ -31,7 +30,7 @@ ALONE = FABRIC[FABRIC.index("caguid") :]
 
 
 def collect(answer: Answer, root: Path = Path("/nowhere"), **changes: object) -> CollectedFacts:
-    settings = settings_for(root, sweep=replace(SWEEP, **changes))  # type: ignore[arg-type] # tests
+    settings = settings_for(root, sweep=SWEEP._replace(**changes))  # type: ignore[arg-type] # tests
     return ib_sweep.collect(settings, FakeRunner({"ibnetdiscover": answer}))
 
 
@@ -45,7 +44,7 @@ def test_it_returns_the_fabric_in_canonical_form() -> None:
 
 def test_it_runs_the_command_as_given_within_its_own_limits() -> None:
     runner = FakeRunner({"ibnetdiscover": printed(FABRIC)})
-    sweep = replace(SWEEP, command=("ibsim-run", "ibnetdiscover", "-P", "1"), deadline_s=99)
+    sweep = SWEEP._replace(command=("ibsim-run", "ibnetdiscover", "-P", "1"), deadline_s=99)
     ib_sweep.collect(settings_for(Path("/nowhere"), sweep=sweep), runner)
     assert runner.asked == [("ibsim-run", "ibnetdiscover", "-P", "1")]
     assert runner.limits == [CommandLimits(99, SWEEP.max_output_bytes)]
@@ -131,7 +130,7 @@ ONE, TWO_ = SweepTarget("fe80000000000001", "mlx5_0", 1), SweepTarget("fe8000000
 
 def elected(answers: dict[str, Answer], *targets: SweepTarget) -> tuple[CollectedFacts, FakeRunner]:
     runner = FakeRunner(answers)
-    settings = settings_for(Path("/nowhere"), sweep=replace(SWEEP, targets=targets))
+    settings = settings_for(Path("/nowhere"), sweep=SWEEP._replace(targets=targets))
     return ib_sweep.collect(settings, runner), runner
 
 

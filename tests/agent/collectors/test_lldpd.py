@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent.collection import CollectorRun, RunOutcome
 from agent.collectors import lldpd
-from agent.collectors.probe import Absence, SourceAbsent
+from agent.collectors.probe import MAX_IDS, Absence, SourceAbsent
 from agent.node.command import CommandLimits
 from agent.node_report import build_reports
 from agent.publish.directory import document_of, render_document
@@ -193,7 +193,7 @@ def test_it_keeps_the_chassis_id_of_a_neighbor_with_many_addresses() -> None:
     )
     (port,) = lldpd.collect(SETTINGS, answering(printed(crowded))).ports
     (neighbor,) = port.neighbors
-    assert len(neighbor.device_ids) == lldpd.MAX_IDS
+    assert len(neighbor.device_ids) == MAX_IDS
     assert neighbor.device_ids[0].kind is IdKind.CHASSIS_ID
 
 

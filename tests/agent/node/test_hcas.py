@@ -5,7 +5,6 @@ The layout is that of HGX B200: one ConnectX-7 with four functions, beside the c
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -127,7 +126,7 @@ def test_it_sweeps(
     hca(tmp_path, 0, vpd)
     hca(tmp_path, 1, CARD_VPD)
     runner = FakeRunner({"ibnetdiscover": printed(SWEPT)})
-    sweep = replace(SWEEP, command=("ibnetdiscover", *command))
+    sweep = SWEEP._replace(command=("ibnetdiscover", *command))
     ib_sweep.collect(settings_for(tmp_path, sweep=sweep), runner)
     assert runner.asked == [("ibnetdiscover", *command, *options)]
 

@@ -254,3 +254,22 @@ def test_it_refuses_a_previous_tree_with(scene: Scene, document: object, says: s
     assert f"{previous}:" in ran.err
     assert says in ran.err
     assert "\x1b" not in ran.err
+
+
+def test_a_folder_around_the_folder_of_reports_is_answered_with_the_one_inside(
+    tmp_path: Path,
+) -> None:
+    scene = Scene.of(tmp_path, PAIRS)
+    store = scene.store()
+    ran = run("tree", "--reports", store)
+    assert ran.code == ExitCode.NOTHING
+    assert f"did you mean --reports {store}/neighborreports?" in ran.err
+    assert "did you mean" not in run("tree", "--reports", store / "neighborreports").err
+
+
+def test_a_folder_in_the_place_of_a_file_is_answered_with_the_options_of_folders(
+    tmp_path: Path,
+) -> None:
+    ran = run("tree", tmp_path)
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
+    assert "is a folder: folders have options, such as --reports." in ran.err

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import click
 import pytest
 import yaml
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 from generator.cli.output import (
     MAX_MESSAGE,
@@ -16,8 +19,11 @@ from generator.cli.output import (
     print_document,
     print_problems,
     render_table,
+    render_text,
     shorten_names,
     show_count,
+    suggest_names,
+    wrap_pieces,
 )
 from topology.model.errors import ParseError, show
 from topology.model.name_ranges import expand_names
@@ -133,3 +139,85 @@ def test_it_cuts_long_ranges_and_wide_does_not() -> None:
 )
 def test_it_shows_a_count_with_the_right_form_of_its_noun(num: int, noun: str, shown: str) -> None:
     assert show_count(num, noun) == shown
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return the columns of a terminal to which stdout goes."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return 50
+
+
+LONG_NAMES = ["leaf-p01-g01-r1-4", "node-[0001-0004,0009-0012,0021,0023,0025]", "x" * 30]
+
+
+@given(st.lists(st.sampled_from([*LONG_NAMES, "a", "to", "cable,"])), st.integers(1, 80))
+def test_a_line_is_broken_at_a_blank_or_behind_a_comma_only(words: list[str], width: int) -> None:
+    text = " ".join(words)
+    lines = wrap_pieces(text, width, "  ")
+    assert "".join(line.strip() for line in lines).replace(" ", "") == text.replace(" ", "")
+    for line in lines[:-1]:
+        assert line.endswith(",") or any(word.endswith(line.split()[-1]) for word in words)
+    assert not any(line.lstrip().startswith("[") for line in lines)
+    pieces = max(map(len, text.replace(",", ", ").split()), default=0)
+    assert max(map(len, lines)) <= max(width, pieces + len("  "))
+
+
+def test_a_table_on_a_terminal_keeps_names_whole(terminal: int) -> None:
+    advice = "Check the cables and the transceivers between the two switches."
+    rows = [("warning", LONG_NAMES[0], LONG_NAMES[1], advice)]
+    shown = click.unstyle(render_table(("SEVERITY", "FROM", "NODES", "WHAT TO DO"), rows))
+    lines = shown.splitlines()
+    assert max(map(len, lines)) <= max(terminal, 65)
+    for name in (LONG_NAMES[0], "warning", "node-[0001-0004,", "0009-0012,", "transceivers"):
+        assert sum(name in line for line in lines) == 1
+
+
+def test_only_a_column_with_blanks_gives_way(terminal: int) -> None:
+    rows = [("missing-link", "Check the cables and the transceivers between the two.")]
+    lines = click.unstyle(render_table(("FINDING", "WHAT TO DO"), rows)).splitlines()
+    assert [line.split()[0] for line in lines[:2]] == ["FINDING", "missing-link"]
+    assert max(map(len, lines)) <= terminal
+
+
+def test_a_severity_has_its_color_on_a_terminal_only(
+    terminal: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del terminal
+    table = (("SEVERITY", "NAME"), [("error", "error")])
+    assert render_table(*table).count("\x1b[31m") == 1
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[31m" not in render_table(*table)
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: False)
+    assert "\x1b" not in render_table(*table)
+
+
+def test_a_paragraph_on_a_terminal_is_indented_where_it_goes_on(terminal: int) -> None:
+    text = f"  nodes: {', '.join(['node-[0001-0004]'] * 4)}"
+    lines = render_text(text).splitlines()
+    assert lines == [
+        "  nodes: node-[0001-0004], node-[0001-0004],",
+        "    node-[0001-0004], node-[0001-0004]",
+    ]
+    assert max(map(len, lines)) <= terminal
+
+
+def test_a_paragraph_in_a_pipe_is_one_line() -> None:
+    text = "node-[0001-0004] " * 40
+    assert render_text(text) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "suggested"),
+    [
+        pytest.param("leaf-p99", "; did you mean leaf-p01-g01?", id="the beginning of a name"),
+        pytest.param("spine-7", "; did you mean spine-1?", id="a name like it as a whole"),
+        pytest.param("no-such", "", id="nothing like it"),
+    ],
+)
+def test_an_unknown_name_gets_the_names(name: str, suggested: str) -> None:
+    assert suggest_names(name, ["leaf-p01-g01", "spine-1"]) == suggested

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.group import cli
-from generator.cli.options import InputOptions
+from generator.cli.options import CableOptions
 from tests.generator.scenes import PAIRS, Ran, Scene
 
 
@@ -55,14 +55,10 @@ def test_it_reads_files_if_they_are_given(tmp_path: Path) -> None:
     assert plan.code == ExitCode.OK, plan.err
 
 
-NO_SOURCES = {"cluster", "node_labels", "topology", "islands", "nodes", "planes", "plane", "files"}
-"""What may be given beside --kube, and the files without an option."""
-
-
-@pytest.mark.parametrize("name", [name for name in InputOptions._fields if name not in NO_SOURCES])
+@pytest.mark.parametrize("name", [*CableOptions._fields, "hypernodes"])
 def test_it_leaves_the_cluster_alone_if_this_source_is_given(name: str, tmp_path: Path) -> None:
     source = tmp_path / "source"
-    if get_type_hints(InputOptions)[name] == tuple[Path, ...]:
+    if get_type_hints(CableOptions).get(name) == tuple[Path, ...]:
         source.write_text("")
     else:
         source.mkdir()

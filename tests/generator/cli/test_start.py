@@ -14,7 +14,7 @@ import pytest
 
 from generator.cli.group import cli
 from generator.history.history_file import HistoryWriter
-from generator.simulation.replay.fabrics import build_tree_of_shape
+from generator.simulation.replay.replay import build_tree_of_shape
 from tests.generator.scenes import run
 from tests.repository import ROOT
 

@@ -49,7 +49,7 @@ def test_it_keeps_a_file_that_is_not_its_own(store: Path, content: bytes) -> Non
     assert ran.code == ExitCode.SKIPPED
     assert file.read_bytes() == content
     assert "HyperNode leaf-g01 is left out: the foreign HyperNode leaf-g01 " in ran.err
-    others = {one.name for one in StoreFolder(store).read_hypernodes().hypernodes if one.is_ours}
+    others = {one.name for one in StoreFolder(store).read_hypernodes().values if one.is_ours}
     assert "leaf-g02" in others, "all others are written"
     assert run("plan", "--store", store, "-o", "json").document == []
 

@@ -12,8 +12,10 @@ from generator.history.tree_changes import (
     ChangeCounts,
     PlaceChange,
     TreePart,
+    compare_names,
     compare_trees,
     count_changes,
+    show_before,
 )
 from topology.model.facts import Finding, FindingKind, PortName, Severity
 from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree
@@ -58,8 +60,52 @@ def test_it_names_what_came_went_and_moved() -> None:
 
 def test_a_leaf_below_another_spine_is_one_change_of_a_domain() -> None:
     after = tree_of({"a": ("n1", "n2"), "b": ("n3",)}, spine="other")
-    parts = [(change.part, change.name) for change in compare_trees(BEFORE, after)]
+    parts = [(change.part, change.name) for change in compare_names(BEFORE, after)]
     assert parts == [(TreePart.DOMAIN, name) for name in ("a", "b", "other", "spine")]
+
+
+def test_a_domain_that_kept_its_nodes_is_renamed_and_its_nodes_have_not_moved() -> None:
+    after = tree_of({"new": ("n1", "n2"), "b": ("n3",)})
+    changes = compare_trees(BEFORE, after)
+    assert changes == (
+        PlaceChange(TreePart.DOMAIN, "new", "spine", "spine", former_name="a"),
+        PlaceChange(TreePart.SWITCH, "switch-a", "new", None),
+        PlaceChange(TreePart.SWITCH, "switch-new", None, "new"),
+    )
+    assert count_changes(changes, TreePart.DOMAIN) == ChangeCounts(renamed=1)
+    assert show_before(changes[0]) == "named a"
+
+
+def test_a_renamed_spine_moves_none_of_its_leaves() -> None:
+    after = tree_of({"a": ("n1", "n2"), "b": ("n3",)}, spine="other")
+    assert compare_trees(BEFORE, after) == (
+        PlaceChange(TreePart.DOMAIN, "other", OUTSIDE, OUTSIDE, former_name="spine"),
+    )
+
+
+def test_a_domain_whose_nodes_changed_too_is_another_domain() -> None:
+    changes = compare_trees(BEFORE, tree_of({"new": ("n1",), "b": ("n2", "n3")}))
+    assert count_changes(changes, TreePart.DOMAIN) == ChangeCounts(added=1, removed=1)
+    assert count_changes(changes, TreePart.NODE) == ChangeCounts(moved=2)
+
+
+def test_a_name_that_another_domain_takes_is_no_rename() -> None:
+    changes = compare_trees(BEFORE, tree_of({"b": ("n1", "n2"), "a": ("n3",)}))
+    assert count_changes(changes, TreePart.NODE) == ChangeCounts(moved=3)
+
+
+def test_by_name_the_nodes_of_a_renamed_domain_leave_it() -> None:
+    changes = compare_names(BEFORE, tree_of({"new": ("n1", "n2"), "b": ("n3",)}))
+    assert count_changes(changes, TreePart.NODE) == ChangeCounts(moved=2)
+
+
+@given(st.permutations(["a", "b", "c", "d"]))
+def test_new_names_alone_move_no_node(names: list[str]) -> None:
+    leaves = {"a": ("n1", "n2"), "b": ("n3",), "c": ("n4",)}
+    after = {f"new-{name}": nodes for name, nodes in zip(names, leaves.values(), strict=False)}
+    changes = compare_trees(tree_of(leaves), tree_of(after))
+    assert count_changes(changes, TreePart.NODE) == ChangeCounts()
+    assert count_changes(changes, TreePart.DOMAIN) == ChangeCounts(renamed=3)
 
 
 def test_a_finding_stays_the_same_if_only_its_message_changes() -> None:

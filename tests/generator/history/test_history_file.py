@@ -14,7 +14,7 @@ from generator.history.findings import encode_finding
 from generator.history.history_file import HistoryWriter, open_history
 from generator.history.recorder import HistoryRecorder
 from generator.history.retention import ROOM_BYTES
-from generator.simulation.replay.fabrics import build_tree_of_shape
+from generator.simulation.replay.replay import build_tree_of_shape
 from tests.generator.history.test_changes import BEFORE, finding_of, tree_of
 from topology.model.errors import StoreError
 from topology.model.facts import PortName

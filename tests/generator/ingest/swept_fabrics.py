@@ -8,7 +8,9 @@ from datetime import timedelta
 
 from msgspec import structs
 
+from generator.ingest.sweep_views import SweepView, read_view
 from tests.generator.sweep_reports import NOW
+from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from topology.model.facts import Device, DeviceKind, Neighbor, Port
 from topology.reports.neighbor_report import (
     NeighborReport,
@@ -17,7 +19,7 @@ from topology.reports.neighbor_report import (
     build_report,
 )
 from topology.reports.sweep_parts import split_sweep
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
+from topology.sources.ibnetdiscover.devices import SweptDevices
 from topology.synthetic import (
     FabricKind,
     SyntheticSpec,
@@ -26,6 +28,7 @@ from topology.synthetic import (
     report_claims,
     sweep_devices,
 )
+from topology.synthetic.sweep_output import render_ibnetdiscover
 
 SUBNET = "fe80000000000000"
 FABRIC = build_undamaged(build_wiring(SyntheticSpec(FabricKind.FAT_TREE, 16, rails=1, radix=8)))
@@ -105,3 +108,10 @@ def without(is_lost: Callable[[Device], bool]) -> list[Device]:
         for device in DEVICES
         if device.ids[0] not in lost
     ]
+
+
+def view_devices(devices: Sequence[Device]) -> SweepView:
+    """Return the view of a sweep of devices."""
+    swept = parse_ibnetdiscover(render_ibnetdiscover(devices).encode()).devices
+    assert isinstance(swept, SweptDevices)
+    return read_view(swept)

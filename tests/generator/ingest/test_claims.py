@@ -17,7 +17,7 @@ from tests.effort import examples
 from tests.generator.scenes import RAILS, Scene
 from tests.packed_reports import packed
 from topology.model.claims import Origin, expand_claims
-from topology.model.facts import Device, DeviceKind, Medium
+from topology.model.facts import Device, DeviceKind
 from topology.model.ids import Id, IdKind
 from topology.reports.neighbor_report import (
     NeighborReport,
@@ -26,13 +26,7 @@ from topology.reports.neighbor_report import (
     build_report,
 )
 from topology.reports.sweep_parts import split_sweep
-from topology.synthetic import (
-    FabricKind,
-    SyntheticSpec,
-    build_wiring,
-)
 
-WIRING = build_wiring(SyntheticSpec(FabricKind.RAIL, 64, rails=4, radix=16, medium=Medium.ETHERNET))
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 PERIOD = timedelta(seconds=60)
 SWEEP = (

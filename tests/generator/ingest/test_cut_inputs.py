@@ -20,7 +20,7 @@ from generator.ingest.dump_formats import parse_dump
 from tests.effort import examples
 from tests.generator.scenes import PAIRS, RAILS, Ran, Scene, run
 from tests.topology.sources.ibnetdiscover.dump_text import db_csv, net_dump, subnet_lst
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
+from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from topology.synthetic import render_snmpwalks
 
 NUM_CUTS = examples(40)

@@ -10,8 +10,8 @@ from generator.cli.exit_codes import ExitCode
 from generator.ingest.dump_formats import DumpFormat, detect_dump_format
 from tests.generator.scenes import RAILS, Scene, run
 from tests.topology.sources.ibnetdiscover.dump_text import db_csv, net_dump, subnet_lst
+from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from topology.model.facts import Device
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
 
 Write = Callable[[Iterable[Device]], str]
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from generator.ingest.host_evidence import HostPort, check_hosts, read_host_ports
-from generator.ingest.sweep_views import read_view
-from tests.generator.ingest.swept_fabrics import DEVICES, FABRIC, HOSTS, SUBNET
-from topology.model.claims import Claim, Origin
+from tests.generator.ingest.swept_fabrics import DEVICES, FABRIC, HOSTS, SUBNET, view_devices
 from topology.synthetic import report_claims
 
-VIEW = read_view(Claim(device, Origin.SWEEP) for device in DEVICES)
+VIEW = view_devices(DEVICES)
 TRUE = {claim.report: read_host_ports(claim.device) for claim in report_claims(FABRIC)}
 OTHER = "fe80000000000bad"
 

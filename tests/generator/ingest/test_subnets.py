@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from generator.ingest.claims import build_claims
-from generator.ingest.sources import Sources, read_inputs
+from generator.ingest.sources import SWEEPS, Sources, read_inputs
 from generator.ingest.subnets import derive_refusal_findings, find_uncovered_subnets
 from tests.generator.sweep_reports import A, B, hca, node, swept
 from tests.packed_reports import packed
@@ -23,7 +23,7 @@ from topology.reports.neighbor_report import (
     SweepStanding,
     render_report,
 )
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
+from topology.synthetic.sweep_output import render_ibnetdiscover
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_saved_sweep_beside_reports_makes_its_subnet_known(tmp_path: Path) -> 
     device = Device(DeviceKind.HOST, "n1", (Id(IdKind.NODE_GUID, GUID),))
     file.write_text(render_ibnetdiscover([device]))
     assert read_inputs(Sources(reports=reports)).unknown_subnets == (A, B)
-    both = read_inputs(Sources(reports=reports, ibnetdiscover=(file,)))
+    both = read_inputs(Sources(reports=reports, captures={SWEEPS: (file,)}))
     assert both.unknown_subnets == (B,)
 
 

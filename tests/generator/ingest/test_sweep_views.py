@@ -1,4 +1,4 @@
-"""The cables of a sweep as arrays: both forms of a sweep, and differences between two."""
+"""The cables of a sweep as arrays, and the differences between two."""
 
 from __future__ import annotations
 
@@ -9,40 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from generator.ingest.sweep_views import SweepView, compare_views, read_view
-from tests.generator.ingest.swept_fabrics import DEVICES, HOSTS, exchange, without
-from topology.model.claims import Claim, Origin, SweptClaims
+from generator.ingest.sweep_views import compare_views
+from tests.generator.ingest.swept_fabrics import DEVICES, HOSTS, exchange, view_devices, without
 from topology.model.facts import Device, DeviceKind, Port
 from topology.model.ids import Id, IdKind
-from topology.sources.ibnetdiscover.chunks import NumpyReader
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
-
-
-def by_line(devices: Sequence[Device]) -> SweepView:
-    return read_view(Claim(device, Origin.SWEEP) for device in devices)
-
-
-def by_column(devices: Sequence[Device]) -> SweepView:
-    text = render_ibnetdiscover(devices).encode()
-    return read_view(
-        [SweptClaims(parse_ibnetdiscover(text, source="", fast=NumpyReader()).devices)]
-    )
-
-
-def test_both_forms_of_a_sweep_give_the_same_view() -> None:
-    one, other = by_line(DEVICES), by_column(DEVICES)
-    for name in ("guids", "switch_guids", "port_guids", "cables", "descriptions"):
-        assert np.array_equal(getattr(one, name), getattr(other, name)), name
-    assert one.names == other.names
-    assert compare_views(one, other).is_empty
 
 
 def test_an_empty_sweep_has_no_cables() -> None:
-    nothing = by_line([])
+    nothing = view_devices([])
     assert compare_views(nothing, nothing).is_empty
     assert nothing.find_names(np.array([1], np.uint64)) == [""]
-    assert compare_views(nothing, by_line(DEVICES)).num_cables == len(by_line(DEVICES).cables)
+    assert compare_views(nothing, view_devices(DEVICES)).num_cables == len(
+        view_devices(DEVICES).cables
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,8 +37,8 @@ def test_an_empty_sweep_has_no_cables() -> None:
 def test_it_counts_what_differs(
     devices: Sequence[Device], num_cables: int, num_moved: int, num_hosts: int, num_switches: int
 ) -> None:
-    found = compare_views(by_line(DEVICES), by_line(devices))
-    assert found == compare_views(by_line(devices), by_line(DEVICES))
+    found = compare_views(view_devices(DEVICES), view_devices(devices))
+    assert found == compare_views(view_devices(devices), view_devices(DEVICES))
     assert (found.num_cables, found.num_moved) == (num_cables, num_moved)
     assert (len(found.host_guids), found.num_switches) == (num_hosts, num_switches)
     assert found.is_large == (num_cables > 1)
@@ -71,7 +50,7 @@ def test_a_lost_cable_is_large_where_a_switch_has_no_more_than_two() -> None:
     for num_left in (3, 2, 1):
         before = cut_ports(ups[num_left:])
         after = cut_ports(ups[num_left - 1 :])
-        found = compare_views(by_line(before), by_line(after))
+        found = compare_views(view_devices(before), view_devices(after))
         assert (found.num_cables, found.is_large) == (1, num_left < 3)
 
 
@@ -114,5 +93,5 @@ def test_devices_that_are_described_otherwise_are_a_large_difference(
     if "ids" in facts:
         (device,) = (one for one in DEVICES if one.name == name)
         facts = {"ids": (*device.ids[:1], *IMAGE)}
-    found = compare_views(by_line(DEVICES), by_line(relabelled(name, **facts)))
+    found = compare_views(view_devices(DEVICES), view_devices(relabelled(name, **facts)))
     assert (found.num_renamed, found.is_large, found.is_empty) == (1, True, False)

@@ -14,7 +14,6 @@ from generator.reconcile.desired import plan_tree_changes
 from tests.packed_reports import packed
 from topology.reports.neighbor_report import NeighborReport, build_report
 from topology.reports.sweep_parts import split_sweep
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
     FabricKind,
     SyntheticSpec,
@@ -23,6 +22,7 @@ from topology.synthetic import (
     report_claims,
     sweep_devices,
 )
+from topology.synthetic.sweep_output import render_ibnetdiscover
 
 FABRIC = build_undamaged(build_wiring(SyntheticSpec(FabricKind.RAIL, 8, rails=2, radix=8)))
 

@@ -10,7 +10,7 @@ import pytest
 
 from generator.cli.exit_codes import ExitCode
 from generator.jobs.running_jobs import find_job, parse_job_pod
-from generator.simulation.replay.fabrics import build_tree_of_shape
+from generator.simulation.replay.replay import build_tree_of_shape
 from tests.generator.scenes import Ran, run
 from topology.model.errors import ConfigError
 from topology.model.tree import render_tree
@@ -71,6 +71,31 @@ def test_it_prints_the_location_of_a_job_in_the_order_of_ranks(tree: Path) -> No
     ]
 
 
+def test_it_prints_how_often_the_ring_over_the_ranks_leaves_a_domain(tree: Path) -> None:
+    nodes = ("node-1-1-1", "node-1-2-1", "node-1-1-2", "node-1-2-2")
+    job = [ranked(f"w{rank}", node, rank) for rank, node in enumerate(nodes)]
+    printed = where(tree, job).out
+    assert "RING OVER  RANKS FROM               LEAVES A LEAF  LEAVES A SPINE\n" in printed
+    assert "pods       the indices of the pods  4 (fewest 2)   0\n" in printed
+    assert where(tree, job, "-o", "json").document["ranks"] == [
+        {
+            "name": "pods",
+            "ranksFrom": "the indices of the pods",
+            "tiers": [
+                {"tier": "leaf", "now": 4, "fewest": 2},
+                {"tier": "spine", "now": 0, "fewest": 0},
+            ],
+        }
+    ]
+
+
+def test_the_ring_over_unknown_ranks_is_unknown(tree: Path) -> None:
+    job = [pod("w1", "node-1-1-1"), pod("w2", "node-2-1-1")]
+    assert "pods       unknown     -              -\n" in where(tree, job).out
+    found = where(tree, job, "-o", "json").document["ranks"]
+    assert found == [{"name": "pods", "ranksFrom": None, "tiers": []}]
+
+
 def test_it_finds_a_placement_with_a_smaller_spread(tree: Path) -> None:
     better = where(tree, SPREAD, "-o", "json").document["better"]
     assert (better["tier"], better["moved"], better["proved"]) == ("spine", 1, True)
@@ -89,10 +114,12 @@ def test_it_finds_no_better_placement_than_the_best(tree: Path) -> None:
     near = [ranked("a", "node-1-1-1", 0), ranked("b", "node-1-1-2", 1)]
     ran = where(tree, near)
     assert ran.code == ExitCode.OK
-    headline, header, row, better = ran.out.splitlines()
+    headline, header, row, _, ring, crossings, _, better = ran.out.splitlines()
     assert headline == "ml/train: 2 pods within one leaf; using 2 nodes, 1 leaf, 1 spine"
     assert header.split() == ["GROUP", "PODS", "DOMAIN", "NODES"]
     assert row.split() == ["pods", "0-1", "leaf-1-1", "node-1-1-[1-2]"]
+    assert ring.split("  ")[0] == "RING OVER"
+    assert crossings.split("  ")[-1].strip() == "0"
     assert better == "better: no closer place is free"
 
 

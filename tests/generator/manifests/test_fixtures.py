@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from generator.cli.request_input import LoadedRequest, load_request
-from generator.manifests.ignored_fields import Relevance
+from generator.manifests.fields import Relevance
 from generator.placement import wire
 from tests.golden import Golden
 from tests.repository import ROOT

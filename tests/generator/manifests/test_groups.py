@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from generator.manifests.ignored_fields import Relevance
+from generator.manifests.fields import Relevance
 from tests.generator.manifests.scenes import GPU, job, pod, spec_of, translated
 from topology.model.errors import PlacementRequestError
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 
-from generator.manifests.ignored_fields import ALL, FieldTable, IgnoredField, Relevance
-from generator.manifests.kinds import metadata, pod_fields
+from generator.manifests.fields import ALL, FieldTable, IgnoredField, Relevance
+from generator.manifests.kinds import object_fields
 from generator.manifests.kinds.trainer import RUNTIME
 from generator.manifests.manifest_request import FORMATS, Translation, translate
 from generator.manifests.workloads import KINDS
+from tests.documents import parse_documents
 from tests.generator.manifests.kind_schemas import (
     ITSELF,
     LISTS,
@@ -51,7 +51,7 @@ OTHER_VERSIONS: Final = frozenset(
     }
 )
 """Rows for fields that the schemas here do not have."""
-SHARED: Final = (pod_fields.POD_TEMPLATE, pod_fields.POD_SPEC, metadata.METADATA)
+SHARED: Final = (object_fields.POD_TEMPLATE, object_fields.POD_SPEC, object_fields.METADATA)
 INSIDE: Final = {POD_SPEC: "spec.template.spec.", METADATA: "metadata."}
 """Where the fields of a shared type are tried: in a Job."""
 VALUES: Final = {"integer": 1, "number": 1, "boolean": True, "quantity": 1, "string": "1"}
@@ -62,7 +62,7 @@ Step = str | int
 def inputs_of(name: str) -> list[list[Any]]:
     """Return the documents of each small manifest of a kind; the first one is the object."""
     files = sorted((LISTS / name).glob("input*.yaml"))
-    return [list(yaml.safe_load_all(file.read_text(encoding="utf-8"))) for file in files]
+    return [parse_documents(file.read_text(encoding="utf-8")) for file in files]
 
 
 def lines_of(name: str) -> Iterator[tuple[str, str]]:
@@ -208,7 +208,7 @@ def test_it_has_no_row_for_a_field_that_no_schema_has() -> None:
     tables = [kind.fields for kind in KINDS.values()]
     tables += [table for format_ in FORMATS for table in format_.fields.values()]
     rows = {row for table in [*tables, RUNTIME] for row in rows_of(table, "")}
-    rows |= {*rows_of(pod_fields.POD_SPEC, "spec"), *rows_of(metadata.METADATA, "metadata")}
+    rows |= {*rows_of(object_fields.POD_SPEC, "spec"), *rows_of(object_fields.METADATA, "metadata")}
     assert sorted(row for row in rows - known if not row.startswith(".") and ALL not in row) == []
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from generator.manifests.fields import Field
-from generator.manifests.ignored_fields import Relevance, find_ignored
+from generator.manifests.fields import Field, Relevance, find_ignored
 from generator.manifests.objects import read_objects
 from generator.manifests.resource_units import fit_units
 from generator.manifests.tier_names import LevelNames

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from generator.manifests.fields import Field
-from generator.manifests.ignored_fields import IgnoredField, Relevance
-from generator.manifests.kinds import metadata
+from generator.manifests.fields import Field, IgnoredField, Relevance
+from generator.manifests.kinds import object_fields
 from tests.generator.manifests.scenes import job, pod_spec, translated
 
 FOREIGN = [
@@ -59,7 +58,7 @@ def test_it_may_matter(key: str, value: str, kind: str) -> None:
 
 
 def test_every_key_with_a_reason_would_matter_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    keys, field = list(metadata.KEYS), Field("x", "key")
+    keys, field = list(object_fields.KEYS), Field("x", "key")
     assert keys
-    monkeypatch.setattr(metadata, "KEYS", {})
-    assert [key for key in keys if metadata.find_key_row(key, field) is not None] == []
+    monkeypatch.setattr(object_fields, "KEYS", {})
+    assert [key for key in keys if object_fields.find_key_row(key, field) is not None] == []

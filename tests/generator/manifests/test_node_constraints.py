@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from generator.manifests.ignored_fields import Relevance
+from generator.manifests.fields import Relevance
 from generator.objects.inventory import build_node_specs, parse_nodes
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.placement.engine import place
@@ -38,7 +38,7 @@ def snapshot_of(listed: list[Node]) -> Snapshot:
 
 def find_allowed(snapshot: Snapshot, gang: PlacementRequest) -> set[str]:
     """Return the nodes that the masks of a gang of one group leave."""
-    masks = snapshot.node_masks(gang.groups[0]).values()
+    masks = snapshot.allowed_by_cause(gang.groups[0]).values()
     return {spec.name for at, spec in enumerate(snapshot.specs) if all(row[at] for row in masks)}
 
 

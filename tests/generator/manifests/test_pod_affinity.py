@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from generator.manifests.ignored_fields import Relevance
+from generator.manifests.fields import Relevance
 from generator.manifests.manifest_request import Translation
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import build_snapshot

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from generator.manifests.ignored_fields import Relevance
+from generator.manifests.fields import Relevance
 from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.snapshot import build_snapshot, with_running
 from generator.placement.engine import place

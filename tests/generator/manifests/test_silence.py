@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
-from generator.manifests.ignored_fields import Relevance
+from generator.manifests.fields import Relevance
 from generator.manifests.manifest_request import Translation, translate
+from tests.documents import parse_documents
 from tests.generator.manifests.scenes import job, pod_spec
 from tests.generator.manifests.test_fixtures import CASES, FIXTURES
 from topology.model.errors import PlacementRequestError
@@ -27,7 +27,7 @@ TYPE_FIELDS = frozenset({"apiVersion", "kind"})
 
 def documents_of(case: str) -> list[Any]:
     (file,) = (FIXTURES / case).glob("input.*")
-    return [row for row in yaml.safe_load_all(file.read_text(encoding="utf-8")) if row]
+    return parse_documents(file.read_text(encoding="utf-8"))
 
 
 def outcome(documents: list[Any]) -> Translation | str:
@@ -74,10 +74,8 @@ def others(value: object) -> list[object]:
     return [f"{value}x", f"other-{value}", "7", 7]
 
 
-def is_heard(case: str, path: Path) -> bool:
+def is_heard(documents: list[Any], before: Translation | str, path: Path) -> bool:
     """Return whether any other value of a leaf has an effect, or is listed or refused."""
-    documents = documents_of(case)
-    before = outcome(documents)
     for other in others(at(documents, path)):
         changed = copy.deepcopy(documents)
         at(changed, path[:-1])[path[-1]] = other
@@ -112,13 +110,15 @@ def is_mere_name(path: Path) -> bool:
 
 @pytest.mark.parametrize("case", MANIFESTS)
 def test_it_hears_every_value_of(case: str) -> None:
+    documents = documents_of(case)
+    before = outcome(documents)
     deaf = [
         path
-        for path in leaves(documents_of(case))
+        for path in leaves(documents)
         if path[-1] not in TYPE_FIELDS
         and not is_mere_name(path)
         and "weight" not in path  # of a single preference
-        and not is_heard(case, path)
+        and not is_heard(documents, before, path)
     ]
     assert deaf == []
 

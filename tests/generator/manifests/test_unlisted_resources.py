@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from generator.manifests.ignored_fields import Relevance
+from generator.manifests.fields import Relevance
 from generator.manifests.kinds.unlisted_resources import (
     GpuShare,
     list_on_nodes,

@@ -153,6 +153,16 @@ def test_a_value_that_yaml_refuses_costs_that_value(value: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "part", ["spec: {unschedulable: !x true}", "spec: {taints: [], taints: [{key: a}]}"]
+)
+def test_a_value_that_yaml_refuses_admits_no_pods_to_a_node_of_the_cluster(part: str) -> None:
+    text = f"apiVersion: v1\nkind: Node\nmetadata: {{name: n}}\n{part}\n"
+    (node,) = parse_nodes(text.encode(), source="x").nodes
+    assert node.spec.exclusion
+    assert node.problems
+
+
+@pytest.mark.parametrize(
     "row", [{"nmae": "n"}, {"name": ""}, {"name": "NO"}, {"name": None}, {"name": ["n"]}, "n", None]
 )
 def test_an_entry_that_names_no_node_is_lost(row: object) -> None:

@@ -13,7 +13,7 @@ from generator.observe.freshness import derive_freshness_findings, derive_sweep_
 from tests.effort import examples
 from tests.generator.ingest.test_claims import NOW, PERIOD, report
 from tests.packed_reports import packed
-from topology.model.facts import FindingKind
+from topology.model.facts import FindingKind, PortName
 from topology.reports.neighbor_report import ReportStatus
 from topology.reports.observed_time import parse_observed_at
 from topology.reports.sweep_parts import split_sweep
@@ -84,6 +84,17 @@ def test_it_calls_silent(reports: list[str], silent: list[str]) -> None:
     assert [(one.kind, one.device) for one in found] == [
         (FindingKind.SILENT_NODE, name) for name in silent
     ]
+
+
+def test_a_silent_node_without_any_link_may_be_off() -> None:
+    off, silent = derive_freshness_findings(
+        packed([report("a")]), listed=["b", "c"], now=NOW, period=None, unlinked=["b"]
+    )
+    assert off.message == (
+        "Node b sends no report and has no link on any port: check that it is powered."
+    )
+    assert off.ports == (PortName("b", ""),)
+    assert silent.ports == ()
 
 
 @pytest.mark.parametrize("period", [None, PERIOD], ids=["saved", "served"])

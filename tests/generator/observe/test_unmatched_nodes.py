@@ -11,9 +11,9 @@ from generator.ingest.inputs import DoubtKind, Inputs, SweepDoubt
 from generator.objects.inventory import parse_nodes
 from generator.observe.observation import observe_fabric
 from tests.generator.scenes import RAILS, Ran, Scene, run
+from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from topology.model.claims import SweptClaims
 from topology.model.errors import show
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
 
 KIND = "unmatched-nodes"
 
@@ -83,6 +83,15 @@ def test_a_list_of_another_cluster_is_a_finding_without_hosts(rails: Scene) -> N
     assert "The sources show no host without a node either." in row["message"]
 
 
+def test_nodes_without_a_report_beside_nodes_with_one_are_silent(rails: Scene) -> None:
+    reports = rails.reports()
+    for file in [*reports.glob("*sweep*"), *(reports / f"{name}.yaml" for name in rails.hosts[:3])]:
+        file.unlink()
+    ran = run("findings", "--reports", reports, "--nodes", rails.nodes(), "-o", "json")
+    kinds = [row["kind"] for row in ran.document]
+    assert (kinds.count("silent-node"), kinds.count(KIND)) == (3, 0)
+
+
 def _switch_blocks(sweep: str) -> list[str]:
     """Return the records of switches without their cables to hosts."""
     blocks = [block for block in sweep.split("\n\n") if "\nSwitch\t" in block]
@@ -147,7 +156,7 @@ def place(scene: Scene, *options: object) -> Ran:
 def test_a_placement_prints_the_finding_on_stderr(rails: Scene) -> None:
     listed = rails.write("listed.json", json.dumps({"nodes": rows(rails, "10.0.4.{}")}))
     ran = place(rails, "--ibnetdiscover", rails.sweep(), "--nodes", listed)
-    assert "note: 16 listed nodes have no host" in ran.err
+    assert "note: unmatched-nodes: 16 listed nodes have no host" in ran.err
 
 
 def test_a_saved_tree_uses_the_names_of_the_list(rails: Scene) -> None:
@@ -179,3 +188,23 @@ def test_a_sweep_in_doubt_is_about_the_nodes_that_its_hosts_are(rails: Scene) ->
     found = observe_fabric(Inputs((sweep,), inventory=inventory, doubts=(doubt,)))
     assert found is not None
     assert found.observation.doubts == (doubt._replace(nodes=frozenset({"10.0.4.1", "node-0002"})),)
+
+
+@pytest.mark.parametrize(
+    ("subnets", "unlinked"),
+    [
+        pytest.param((), {"gone"}, id="with a known id, if all switches report"),
+        pytest.param(("fe80000000000000",), set[str](), id="but not if a subnet is unknown"),
+    ],
+)
+def test_a_node_without_a_link_is_known(
+    rails: Scene, subnets: tuple[str, ...], unlinked: set[str]
+) -> None:
+    sweep = SweptClaims(parse_ibnetdiscover(rails.sweep_text().encode()).devices)
+    nodes: list[dict[str, Any]] = [{"name": name} for name in rails.hosts]
+    nodes.append({"name": "gone", "ids": [{"type": "node-guid", "value": "00aa0000000000ff"}]})
+    nodes.append({"name": "without an id"})
+    inventory = parse_nodes(json.dumps({"nodes": nodes}).encode(), source="nodes")
+    found = observe_fabric(Inputs((sweep,), inventory=inventory, unknown_subnets=subnets))
+    assert found is not None
+    assert found.observation.unlinked_nodes == unlinked

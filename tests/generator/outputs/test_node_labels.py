@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generator.outputs.formats import ExportSettings, LabelFamily
 from generator.outputs.node_labels import (
-    LabelFamily,
     build_label_values,
     build_tier_keys,
     list_label_keys,
@@ -185,7 +185,7 @@ def test_the_labels_of_a_node_go_from_the_highest_tier_down() -> None:
         tiers=TIERS,
         unplaced=[Unplaced("m", "no report")],
     )
-    placed, lost = render_label_objects(tree, list_label_keys(TIERS))
+    placed, lost = render_label_objects(tree, ExportSettings())
     assert list(placed.labels.items()) == [
         ("topology.toponaut.io/spine", "s"),
         ("topology.toponaut.io/leaf", "l"),
@@ -195,4 +195,4 @@ def test_the_labels_of_a_node_go_from_the_highest_tier_down() -> None:
 
 def test_a_tree_without_tiers_has_no_labels() -> None:
     tree = build_tree([], tiers=(), unplaced=[Unplaced("a", "no report")])
-    assert render_label_objects(tree, list_label_keys(tree.tiers)) == ()
+    assert render_label_objects(tree, ExportSettings()) == ()

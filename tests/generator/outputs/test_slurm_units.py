@@ -16,13 +16,12 @@ from generator.outputs.slurm import (
     find_slurm_problem,
     is_other_type,
     is_slurm_name,
-    parse_topology_conf,
-    parse_topology_yaml,
     render_block_config,
     render_renamed,
     render_tree_config,
     render_yaml_config,
 )
+from tests.generator.outputs.slurm_reader import parse_topology_conf, parse_topology_yaml
 from tests.generator.outputs.trees import trees
 from topology.model.name_ranges import expand_names
 from topology.model.tree import DomainSpec, TopologyTree, TreeOrigin, Unplaced, build_tree

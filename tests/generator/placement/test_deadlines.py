@@ -19,7 +19,7 @@ from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.placement.engine import place
 from generator.placement.presets import Preset
 from generator.placement.request import parse_request
-from generator.simulation.replay.fabrics import build_tree_of_shape
+from generator.simulation.replay.replay import build_tree_of_shape
 from tests.effort import examples
 from tests.generator.placement.documents import cluster, document, racks, request
 from tests.random_cases.draw import draw_case

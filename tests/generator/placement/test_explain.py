@@ -286,6 +286,20 @@ def test_it_reports_the_chosen_domain_and_why_no_lower_one_fits() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"groups": workers(5)}, id="a gang that fits above"),
+        pytest.param({"groups": workers(5), "required": "rack"}, id="a gang that does not fit"),
+    ],
+)
+def test_a_node_outside_the_tree_is_no_domain_that_comes_near(spec: dict[str, Any]) -> None:
+    tree = racks(3, 2, 4)
+    nodes = {name: NodeSpec(name) for name in (*tree.nodes, "a0", "z9")}
+    rows = place(cluster(tree, nodes), request(**spec)).domain_verdicts
+    assert {"r0", "r1", "r2"} <= {row.name for row in rows} <= {"b0", "b1", "r0", "r1", "r2"}
+
+
 def test_it_counts_the_domains_that_it_does_not_list() -> None:
     found = place(cluster(racks(*[1] * 40, per_block=40)), request(required="rack"))
     assert len(found.domain_verdicts) == 17

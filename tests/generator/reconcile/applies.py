@@ -21,7 +21,7 @@ from generator.outputs.hypernode.model import HyperNode
 from generator.reconcile.decided_tree import find_last_tree
 from generator.reconcile.decision import RoundState, decide
 from generator.reconcile.desired import PlannedChanges
-from generator.reconcile.plan import plan_changes
+from generator.reconcile.hypernode_plan import plan_changes
 from generator.reconcile.writer import carry_out
 from tests.generator.reconcile.cluster import FakeCluster
 from topology.inference.domain_names import UnnamedDomain, assign_names
@@ -92,9 +92,9 @@ class FusedStore:
         """The tree that was decided last."""
         return parse_tree_record(self.record).tree
 
-    def put(self, hypernode: HyperNode) -> bool:
+    def put(self, hypernode: HyperNode, taken: HyperNode | None = None) -> bool:
         self._count()
-        done = self.cluster.put(hypernode)
+        done = self.cluster.put(hypernode, taken)
         self.check()
         return done
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from generator.outputs.hypernode.forest import build_hypernode_tree
 from generator.outputs.hypernode.model import PLACEHOLDER, HyperNode, Member, MemberType
-from generator.reconcile.plan import Action
+from generator.reconcile.hypernode_plan import Action
 from topology.model.errors import StoreError
 from topology.model.tree import TopologyTree
 
@@ -18,7 +18,8 @@ class FakeCluster:
         self.state = {found.name: found for found in hypernodes}
         self._fails_at = fails_at
 
-    def put(self, hypernode: HyperNode) -> bool:
+    def put(self, hypernode: HyperNode, taken: HyperNode | None = None) -> bool:
+        assert taken is None or self.state.get(hypernode.name) == taken
         self._refuse(hypernode.name)
         if not hypernode.members:
             raise StoreError(f"{hypernode.name}: member must have at least one member")

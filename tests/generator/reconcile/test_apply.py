@@ -1,4 +1,4 @@
-from generator.reconcile.plan import Action, plan_changes
+from generator.reconcile.hypernode_plan import Action, plan_changes
 from generator.reconcile.writer import ApplyResult, apply_plan
 from tests.generator.reconcile.cluster import FakeCluster, hypernode
 

@@ -19,7 +19,7 @@ from generator.reconcile.conditions import (
 )
 from generator.reconcile.decided_tree import TreeStep
 from generator.reconcile.guard import PlanEvidence, PlanVerdict, judge_plan
-from generator.reconcile.plan import plan_changes
+from generator.reconcile.hypernode_plan import plan_changes
 from tests.generator.folders import parse_fabric_document
 from tests.generator.reconcile.cluster import hypernode, tree_of
 

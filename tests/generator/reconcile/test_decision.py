@@ -14,7 +14,7 @@ from generator.outputs.hypernode.model import HyperNode
 from generator.reconcile.decision import DecisionKind, RoundState, WriteMemory, decide
 from generator.reconcile.desired import PlannedChanges
 from generator.reconcile.guard import hash_plan
-from generator.reconcile.plan import plan_changes
+from generator.reconcile.hypernode_plan import plan_changes
 from generator.reconcile.write_delays import DebounceConfig
 from generator.reconcile.writer import carry_out
 from tests.generator.reconcile.applies import FusedStore
@@ -140,7 +140,7 @@ def test_an_approval_of_another_plan_is_removed_and_does_not_count() -> None:
 
 
 def test_without_hypernodes_the_decision_alone_is_written_and_damped() -> None:
-    given = SMALL._replace(is_decision_only=True, pace=DebounceConfig(quiet_s=0.0))
+    given = SMALL._replace(observed=(), is_decision_only=True, pace=DebounceConfig(quiet_s=0.0))
     decision = decide(given)
     assert (decision.kind, decision.actions) == (DecisionKind.WRITE, ())
     store = FusedStore()
@@ -164,7 +164,7 @@ def test_without_hypernodes_the_decision_alone_is_written_and_damped() -> None:
 def test_hypernodes_that_are_no_output_any_more_are_removed_whatever_is_decided() -> None:
     unwanted = plan_changes((), HYPERNODES)
     for given in (QUIET, SMALL._replace(pace=PACE), HELD):
-        asked = given._replace(is_decision_only=True, unwanted=unwanted)
+        asked = given._replace(is_decision_only=True, observed=HYPERNODES)
         assert decide(asked).actions == unwanted
         paused = asked._replace(policy=WritePolicy(is_paused=True))
         assert decide(paused).actions == ()

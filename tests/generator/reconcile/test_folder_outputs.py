@@ -9,6 +9,7 @@ from generator.reconcile.folder_outputs import FOLDER, FolderPublisher
 from generator.reconcile.output_outcomes import OutputsOutcome
 from generator.reconcile.outputs import PublishRequest
 from generator.reconcile.rendered import KINDS, render_outputs
+from generator.store import object_files
 from topology.model.tree import DomainSpec, TopologyTree, build_tree
 
 LONG = "gpu-node-0000.cluster-a.building-1.prod.internal.operator-net.example"
@@ -53,6 +54,19 @@ def test_a_domain_without_a_usable_node_is_left_out_and_its_nodes_are_named(
         assert (f"names that cannot be written: {LONG}" in row.problem) is is_named
         assert row.num_current == 1
         assert row.state is (OutputState.REFUSED if is_named else OutputState.WRITTEN)
+
+
+def test_a_file_above_the_limit_of_objects_is_written_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_files, "MAX_FILE_BYTES", 10)
+    tree = build(a=("n1",), b=("n2",))
+    update(tmp_path, tree)
+    before = [(path, path.stat().st_ino) for path in sorted((tmp_path / FOLDER).rglob("*.*"))]
+    outcome = update(tmp_path, tree)
+    after = [(path, path.stat().st_ino) for path in sorted((tmp_path / FOLDER).rglob("*.*"))]
+    assert after == before, "the same files, not equal ones"
+    assert all(row.state is OutputState.WRITTEN for row in outcome.rows)
 
 
 def test_an_empty_file_never_replaces_a_good_one(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from generator.objects.pods import Gang
 from generator.outputs.hypernode.model import HyperNode
 from generator.reconcile.decided_tree import TreeStep
 from generator.reconcile.guard import HoldKind, PlanEvidence, PlanVerdict, judge_plan
-from generator.reconcile.plan import plan_changes
+from generator.reconcile.hypernode_plan import plan_changes
 from tests.generator.reconcile.cluster import hypernode, tree_of
 
 ANYTHING = ChangeBudget(nodes_percent=100, domains_percent=100)

@@ -19,7 +19,7 @@ from generator.reconcile.guard import (
     hash_plan,
     judge_plan,
 )
-from generator.reconcile.plan import Op, plan_changes
+from generator.reconcile.hypernode_plan import Op, plan_changes
 from tests.generator.reconcile.cluster import hypernode, tree_of
 from tests.generator.reconcile.forests import forests
 

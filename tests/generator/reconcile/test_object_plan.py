@@ -8,14 +8,9 @@ from hypothesis import strategies as st
 
 from generator.kube.cache import StoredObject
 from generator.kube.ownership import render_part
-from generator.reconcile.object_plan import (
-    KindPlan,
-    ObjectOp,
-    changes_label,
-    plan_nodes,
-    plan_objects,
-)
-from generator.reconcile.rendered import DesiredObject, OwnedParts
+from generator.kube.resources import CONFIG_MAPS, NODES, Resource
+from generator.reconcile.object_plan import KindPlan, changes_label, plan_objects
+from generator.reconcile.rendered import DesiredObject, ObjectSet, OwnedParts
 from tests.effort import examples
 
 OURS, THEIRS = "toponaut-labels", "somebody"
@@ -25,12 +20,12 @@ PARTS = st.fixed_dictionaries({}, optional={OURS: LABELS, THEIRS: LABELS})
 CLUSTERS = st.dictionaries(NAMES, PARTS)
 
 
-def desired(labels: Mapping[str, Mapping[str, str]]) -> tuple[DesiredObject, ...]:
+def desired(labels: Mapping[str, Mapping[str, str]], resource: Resource) -> ObjectSet:
     rows = []
     for name, values in labels.items():
         document = {"kind": "Node", "metadata": {"name": name, "labels": dict(values)}}
         rows.append(DesiredObject(name, document, render_part(document)))
-    return tuple(rows)
+    return ObjectSet(resource, OURS, tuple(rows))
 
 
 def observed(
@@ -49,12 +44,12 @@ def observed(
 
 
 def carry_out(
-    plan: KindPlan, before: Mapping[str, StoredObject[OwnedParts]]
+    plan: KindPlan, before: Mapping[str, StoredObject[OwnedParts]], *, of_nodes: bool
 ) -> dict[str, StoredObject[OwnedParts]]:
     """Return the objects after every write of a plan, as a server would have them."""
     after = dict(before)
     for action in plan.actions:
-        if action.op is ObjectOp.DELETE:
+        if action.desired is None and not of_nodes:
             del after[action.key]
             continue
         seen = after.get(action.key, StoredObject(action.key, {}))
@@ -73,10 +68,10 @@ def test_a_plan_for_nodes_ends_and_touches_only_what_is_ours(
     busy: frozenset[str],
 ) -> None:
     before = observed(cluster)
-    plan = plan_nodes(desired(wanted), before, manager=OURS, busy=busy)
-    after = carry_out(plan, before)
+    plan = plan_objects(desired(wanted, NODES), before, busy=busy)
+    after = carry_out(plan, before, of_nodes=True)
     assert after.keys() == before.keys(), "no node is made or removed"
-    again = plan_nodes(desired(wanted), after, manager=OURS, busy=busy)
+    again = plan_objects(desired(wanted, NODES), after, busy=busy)
     assert again.actions == (), "a second plan writes nothing"
     for name, seen in after.items():
         assert seen.value.get(THEIRS) == before[name].value.get(THEIRS)
@@ -96,15 +91,15 @@ def test_a_plan_for_objects_ends_and_leaves_foreign_ones_alone(
     wanted: dict[str, dict[str, str]], cluster: dict[str, dict[str, dict[str, str]]]
 ) -> None:
     before = observed(cluster)
-    plan = plan_objects(desired(wanted), before, manager=OURS)
-    after = carry_out(plan, before)
+    plan = plan_objects(desired(wanted, CONFIG_MAPS), before)
+    after = carry_out(plan, before, of_nodes=False)
     foreign = {name for name, seen in before.items() if OURS not in seen.value}
     for name in foreign:
         assert after[name] == before[name]
     assert {*plan.taken} == foreign & wanted.keys()
     ours = {name: labels_of(seen) for name, seen in after.items() if OURS in seen.value}
     assert ours == {name: labels for name, labels in wanted.items() if name not in foreign}
-    again = plan_objects(desired(wanted), after, manager=OURS)
+    again = plan_objects(desired(wanted, CONFIG_MAPS), after)
     assert (again.actions, again.taken) == ((), plan.taken)
 
 

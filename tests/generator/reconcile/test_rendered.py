@@ -3,7 +3,7 @@
 import json
 
 from generator.objects.outputs import Output, OutputType
-from generator.outputs.node_labels import LabelFamily
+from generator.outputs.formats import LabelFamily
 from generator.reconcile.rendered import (
     COMPAT_MANAGER,
     KINDS,

@@ -11,7 +11,7 @@ from generator.objects.fabric import ChangeBudget
 from generator.outputs.hypernode.model import HyperNode
 from generator.reconcile.decided_tree import TreeStep
 from generator.reconcile.guard import HoldKind, HoldReason, PlanEvidence, judge_plan
-from generator.reconcile.plan import plan_changes
+from generator.reconcile.hypernode_plan import plan_changes
 from tests.generator.reconcile.cluster import hypernode, tree_of
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from generator.objects.outputs import Output, OutputType
-from generator.outputs.node_labels import LabelFamily
+from generator.outputs.formats import LabelFamily
 from generator.reconcile.object_plan import (
     LabelChange,
     LabelOwner,

@@ -318,7 +318,7 @@ def test_it_writes_the_first_hypernodes_when_half_of_the_nodes_are_known(
 
 def test_it_writes_no_first_hypernodes_from_stale_reports(tmp_path: Path) -> None:
     day = Day(tmp_path, SMALL, is_listed=True)
-    for report in day.store.read_reports().reports:
+    for report in day.store.read_reports().values:
         status = structs.replace(report.status, observed_at=NOON.isoformat())
         day.store.write_report(structs.replace(unpack_report(report), status=status))
     day.now = NOON + timedelta(minutes=4)
@@ -393,10 +393,10 @@ class UnavailableServer:
         self.error: TopologyError | None = None
         put = FabricStore.put
 
-        def answer(store: FabricStore, written: HyperNode) -> bool:
+        def answer(store: FabricStore, written: HyperNode, *taken: HyperNode | None) -> bool:
             if self.error is not None:
                 raise self.error
-            return put(store, written)
+            return put(store, written, *taken)
 
         monkeypatch.setattr(FabricStore, "put", answer)
 

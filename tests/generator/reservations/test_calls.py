@@ -27,7 +27,7 @@ from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2, topology_pb2_grpc
 from tests.generator.reservations.worlds import World, cluster, id_of
 from tests.generator.rpc.credentials import ANY_PORT, SOON_S, Pki, Tokens
-from topology.model.errors import StoreError
+from topology.model.errors import InvariantError, StoreError
 
 Stub = placement_pb2_grpc.PlacementServiceStub
 
@@ -78,7 +78,10 @@ def running(world: World, security: ServerSecurity = LOOPBACK_SECURITY) -> Itera
     world.on_change = published.notify_changed
     published.snapshot = world.base
     server = PlacementServer(
-        ANY_PORT, published, security=security, reservation_calls=ReservationServicer(world.ledger)
+        ANY_PORT,
+        published,
+        security=security,
+        call_reservation=ReservationServicer(world.ledger).answer,
     )
     try:
         yield server.address
@@ -226,6 +229,15 @@ def test_it_names_an_unknown_reservation(service: Service, name: str) -> None:
     about = error_details_pb2.ResourceInfo()
     assert any(detail.Unpack(about) for detail in status.details)
     assert about.resource_name == id_of(7)
+
+
+def test_a_call_of_an_unknown_name_releases_nothing(service: Service) -> None:
+    service.reserve()
+    servicer = ReservationServicer(service.world.ledger)
+    request = pb.ReleaseRequest(id=id_of(1))
+    with pytest.raises(InvariantError, match="Relase is no call about reservations"):
+        servicer.answer("Relase", request, cast("grpc.ServicerContext", None))
+    assert service.confirm().phase == pb.RESERVATION_PHASE_CONFIRMED
 
 
 def test_it_refuses_callers_of_a_later_epoch(service: Service) -> None:

@@ -88,7 +88,7 @@ class Replica:
         self.clock = SteadyClock()
         certificates = ServerCertificates(files, overlap_s=OVERLAP_S, clock=self.clock.seconds)
         self.calls = ForwardedCalls(
-            ReservationServicer(ledger),
+            ReservationServicer(ledger).answer,
             ledger.find_leader,
             certificates,
             has_tokens=tokens is not None,
@@ -98,7 +98,7 @@ class Replica:
             ANY_PORT,
             published,
             security=ServerSecurity(certificates, tokens),
-            reservation_calls=self.calls,
+            call_reservation=self.calls.answer,
         )
 
     @property

@@ -68,7 +68,7 @@ class Day:
 
     def placed(self) -> set[str]:
         """Return the nodes that are in a HyperNode."""
-        return {node for one in self.store.read_hypernodes().hypernodes for node in one.nodes}
+        return {node for one in self.store.read_hypernodes().values for node in one.nodes}
 
     def some(self, num: int) -> list[str]:
         """Return the first hosts."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import pty
 import resource
 import signal
 import subprocess  # noqa: TID251 - the real program is what is tested
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,3 +120,22 @@ def started(root: Path, *options: str) -> Iterator[Serving]:
     finally:
         program.kill()
         program.wait(SOON_S)
+
+
+def read_terminal(scene: Scene, log_format: str) -> str:
+    """Return what a server with all ports writes to a terminal until the fabric is known."""
+    words = [sys.executable, "-m", "generator", "serve", "--store", str(scene.store())]
+    words += ["--listen", "127.0.0.1:0", "--insecure-loopback", "--log-format", log_format]
+    words += ["--web", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]
+    primary, secondary = pty.openpty()
+    with subprocess.Popen(words, stderr=secondary, cwd=ROOT) as program:
+        os.close(secondary)
+        text = b""
+        with suppress(OSError):  # the terminal ends with the program
+            while chunk := os.read(primary, 4096):
+                is_first = b"fabric known" not in text
+                text += chunk
+                if is_first and b"fabric known" in text:
+                    program.send_signal(signal.SIGTERM)
+    os.close(primary)
+    return text.decode()

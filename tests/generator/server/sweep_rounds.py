@@ -11,6 +11,8 @@ from msgspec import structs
 
 from generator.observe.freshness import STALE_PERIODS
 from generator.server.loop import LoopConfig, ReconcileLoop
+from generator.store.fabric_store import FabricStore
+from generator.store.folder_store import FolderStore
 from tests.generator.folders import StoreFolder
 from tests.generator.ingest.swept_fabrics import (
     DEVICES,
@@ -30,12 +32,10 @@ FORGED = exchange(HOSTS[3], HOSTS[12])
 """Two nodes in each other's place: fewer than any budget."""
 
 
-class AgentStore(StoreFolder):
+class AgentFolder(FolderStore):
     """A folder that stands for a cluster: each agent can write the reports of its node only."""
 
-    @property
-    def has_agent_tokens(self) -> bool:
-        return True
+    has_agent_tokens = True
 
 
 class Sweeps:
@@ -50,7 +50,7 @@ class Sweeps:
 
     def restart(self) -> None:
         self.rounds = ReconcileLoop(
-            AgentStore(self.root),
+            FabricStore(AgentFolder(self.root)),
             LoopConfig(period=PERIOD, now=lambda: NOW),
             publish=lambda _snapshot, _pods: None,
         )

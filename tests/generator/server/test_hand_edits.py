@@ -43,7 +43,7 @@ def edit(day: Day, name: str, change: Callable[[dict[str, Any]], object]) -> Non
 
 def tiers(day: Day) -> tuple[list[str], list[str]]:
     """Return the files of the leaves and of the spines."""
-    found = day.store.read_hypernodes().hypernodes
+    found = day.store.read_hypernodes().values
     top = max(one.tier for one in found)
     leaves = sorted(f"{one.name}.yaml" for one in found if one.tier == 1)
     return leaves, sorted(f"{one.name}.yaml" for one in found if one.tier == top)
@@ -168,10 +168,10 @@ def test_it_completes_an_approved_plan_that_was_cut_off(
     with monkeypatch.context() as full:
         put = FabricStore.put
 
-        def refuse(folder: FabricStore, written: HyperNode) -> bool:
+        def refuse(folder: FabricStore, written: HyperNode, *taken: HyperNode | None) -> bool:
             if written.tier > 1:
                 raise StoreError("the disk is full")
-            return put(folder, written)
+            return put(folder, written, *taken)
 
         full.setattr(FabricStore, "put", refuse)
         strict.tick()
@@ -235,7 +235,7 @@ def test_it_names_a_foreign_parent_of_a_leaf(
     assert bool(strict.fabric().status.held) is is_held
     parents = [
         one.name
-        for one in strict.store.read_hypernodes().hypernodes
+        for one in strict.store.read_hypernodes().values
         if leaf.removesuffix(".yaml") in one.children
     ]
     assert parents == ["theirs"], "a second parent would stop the scheduler"

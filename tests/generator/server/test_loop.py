@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -19,7 +20,7 @@ from generator.store.object_folders import read_hypernodes
 from tests.generator.folders import StoreFolder
 from tests.generator.scenes import PAIRS, RAILS, Scene
 from tests.topology.synthetic.fabrics import swap
-from topology.model.errors import ConfigError
+from topology.model.errors import ConfigError, KubeUnavailable
 from topology.reports.neighbor_report import ReportStatus, build_report
 from topology.reports.sweep_parts import split_sweep
 from topology.synthetic import report_claims
@@ -72,7 +73,7 @@ def test_it_writes_the_tree_as_hypernodes_and_publishes_it(scene: Scene) -> None
     loop.tick()
     (snapshot,) = loop.snapshots
     assert sorted(snapshot.tree.nodes) == sorted(scene.hosts)
-    stored = read_hypernodes(loop.root / "hypernodes").hypernodes
+    stored = read_hypernodes(loop.root / "hypernodes").values
     assert sorted(stored, key=str) == sorted(render_hypernodes(snapshot.tree), key=str)
 
 
@@ -298,3 +299,33 @@ def test_it_uses_the_newest_of_two_sweeps_when_only_times_changed(tmp_path: Path
         for snapshot in loop.snapshots
     ]
     assert [scene.hosts[1] in home.nodes for home in homes] == [False, True, False]
+
+
+class BusyServer(StoreFolder):
+    """A store that cannot take the next status."""
+
+    is_busy = False
+
+    def write_status(self, status: Mapping[str, Any]) -> bool:
+        """Write it, unless the server is busy."""
+        if self.is_busy:
+            raise KubeUnavailable("too many requests", status=429)
+        return super().write_status(status)
+
+
+def test_a_status_that_the_server_could_not_take_is_written_in_the_next_round(
+    tmp_path: Path,
+) -> None:
+    store = BusyServer(Scene.of(tmp_path / "scene", PAIRS).store())
+    config = LoopConfig(period=MINUTE, now=lambda: NOON, planes=DEFAULT_PLANES)
+    rounds = ReconcileLoop(store, config, publish=lambda _snapshot, _pods: None)
+    store.is_busy = True
+    wait_s = rounds.tick()
+    assert wait_s is not None
+    assert wait_s < MINUTE.total_seconds(), "no change may come before the next period"
+    assert store.read_fabric() is None
+    store.is_busy = False
+    assert rounds.tick() is None
+    fabric = store.read_fabric()
+    assert fabric is not None
+    assert fabric["status"]["conditions"]

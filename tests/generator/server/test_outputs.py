@@ -3,6 +3,7 @@
 import base64
 import json
 import zlib
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ def test_each_output_is_a_file_that_is_written_once(tmp_path: Path) -> None:
     assert values(day).keys() == set(day.scene.hosts)
     assert day.placed() == set(day.scene.hosts)
     states = [(row["type"], row["state"]) for row in status_of(day)["outputs"]]
-    assert states == [("labels", "Written"), ("kueue", "Written"), ("slurm-tree", "Written")]
+    chosen = ("hypernode", "labels", "kueue", "slurm-tree")
+    assert states == [(kind, "Written") for kind in chosen]
     assert status_of(day)["labelKeys"][0]["key"] == "topology.toponaut.io/leaf"
     day.tick()
     assert files(day) == found, "the same files, not equal ones"
@@ -62,7 +64,41 @@ def test_each_output_is_a_file_that_is_written_once(tmp_path: Path) -> None:
     day.want(outputs=[{"type": "hypernode"}])
     day.tick()
     assert list(files(day)) == ["labels/mine.txt"]
-    assert "outputs" not in status_of(day)
+    assert [row["type"] for row in status_of(day)["outputs"]] == ["hypernode"]
+
+
+def test_the_status_counts_the_hypernodes_and_dates_their_last_write(tmp_path: Path) -> None:
+    day = Day(tmp_path, SMALL)
+
+    def row() -> dict[str, Any]:
+        (found,) = status_of(day)["outputs"]
+        return dict(found)
+
+    day.tick()
+    first = row()
+    num = len(day.store.read_hypernodes().values)
+    assert first == {
+        "type": "hypernode",
+        "state": "Written",
+        "objects": num,
+        "lastWrite": status_of(day)["conditions"][0]["lastTransitionTime"],
+    }
+    day.tick()
+    day.restart()
+    day.tick()
+    assert row() == first, "rest writes nothing, and a restart keeps the time"
+    day.want(paused=True)
+    top = max(day.store.read_hypernodes().values, key=lambda row: row.tier)
+    day.store.remove(top.name)
+    day.tick()
+    paused = {"state": "Pending", "objects": num - 1, "pending": 1}
+    assert row() == first | paused
+    assert day.conditions()["OutputsWritten"] == "-Paused"
+    day.want(paused=False)
+    day.now += timedelta(minutes=1)
+    day.tick()
+    assert row()["objects"] == num
+    assert row()["lastWrite"] > first["lastWrite"]
 
 
 def test_outputs_alone_follow_a_decided_tree(tmp_path: Path) -> None:
@@ -149,7 +185,7 @@ def test_a_pause_writes_no_output(tmp_path: Path) -> None:
     day.tick()
     assert files(day) == before
     states = {row["type"]: row["state"] for row in status_of(day)["outputs"]}
-    assert states == {"labels": "Written", "kai": "Pending"}
+    assert states == {"hypernode": "Written", "labels": "Written", "kai": "Pending"}
 
 
 def test_a_wrong_list_of_outputs_at_the_start_erases_no_status(tmp_path: Path) -> None:

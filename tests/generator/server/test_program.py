@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from generator.cli.exit_codes import ExitCode
 from generator.rpc.client import PlacementClient
 from tests.generator.rpc.clusters import request_for
 from tests.generator.scenes import PAIRS, Scene, run
-from tests.generator.server.programs import SOON_S, Serving, serving
+from tests.generator.server.programs import SOON_S, Serving, read_terminal, serving
 from tests.lab.wait import wait_until
 
 
@@ -74,9 +75,24 @@ def test_it_serves_from_the_first_tree_to_the_end(scene: Scene, server: Serving)
     wait_until(differs, deadline_s=SOON_S, what="the answer from the tree of all reports")
     text = run("place", "-f", request, "--server", server.address)
     assert text.out.startswith("feasible: 6 pods within one ")
-    ready = [line["address"] for line in server.log if line["event"] == "generator ready"]
-    assert ready == [server.address]
+    (ready,) = [line for line in server.log if line["event"] == "generator ready"]
+    opened = {row["what"]: row["address"] for row in server.log if row["event"] == "port open"}
+    assert ready["address"] == server.address
+    assert ready["page"] == f"http://{opened['page']}/"
     check_stop(server, signal.SIGTERM)
+
+
+def test_on_a_terminal_it_prints_its_addresses_on_lines_of_their_own(scene: Scene) -> None:
+    text = read_terminal(scene, "text")
+    page = re.search(r"^page: +(http://127\.0\.0\.1:[0-9]+/)\r$", text, re.MULTILINE)
+    assert page, text
+    assert re.search(r"^metrics: http://127\.0\.0\.1:[0-9]+/metrics\r$", text, re.MULTILINE)
+    assert re.search(r"^gRPC: +127\.0\.0\.1:[0-9]+\r$", text, re.MULTILINE)
+
+
+def test_json_on_a_terminal_has_lines_of_json_alone(scene: Scene) -> None:
+    lines = read_terminal(scene, "json").splitlines()
+    assert [line for line in lines if not line.startswith("{")] == []
 
 
 def test_it_stops_on_an_interrupt(server: Serving) -> None:

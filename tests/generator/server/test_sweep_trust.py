@@ -11,6 +11,7 @@ import pytest
 from msgspec import structs
 
 from generator.server.loop import LoopConfig, ReconcileLoop
+from generator.store.fabric_store import FabricStore
 from tests.generator.ingest.swept_fabrics import (
     DEVICES,
     HOSTS,
@@ -25,7 +26,7 @@ from tests.generator.server.sweep_rounds import (
     LIAR,
     SECOND,
     THIRD,
-    AgentStore,
+    AgentFolder,
     Sweeps,
 )
 from tests.generator.sweep_reports import PERIOD
@@ -237,7 +238,7 @@ def test_a_listed_node_replaces_the_elected_ones(sweeps: Sweeps) -> None:
 def test_half_a_sweep_freezes_no_ethernet_cluster(tmp_path: Path) -> None:
     day = Day(tmp_path)
     day.rounds = ReconcileLoop(
-        AgentStore(day.root),
+        FabricStore(AgentFolder(day.root)),
         LoopConfig(period=PERIOD, now=lambda: day.now),
         publish=lambda _snapshot, _pods: None,
     )

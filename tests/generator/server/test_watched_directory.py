@@ -110,6 +110,6 @@ def test_the_status_has_tiers_findings_and_a_new_generation(day: Day) -> None:
 def test_it_uses_the_tier_names_of_the_fabric_object(day: Day) -> None:
     day.want(tierNames=["rack", "row"])
     day.tick()
-    names = {one.tier_name for one in day.store.read_hypernodes().hypernodes}
+    names = {one.tier_name for one in day.store.read_hypernodes().values}
     assert names == {"rack", "row"}
     assert [one.name for one in day.fabric().status.tiers] == ["rack", "row"]

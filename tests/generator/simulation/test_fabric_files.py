@@ -115,6 +115,13 @@ def test_it_gives_equal_files_for_equal_options_and_others_for_another_seed(tmp_
     assert simulate(tmp_path / "three", *words, 8)["truth.json"] != first["truth.json"]
 
 
+@pytest.mark.parametrize("seed", [-1, 1 << 63])
+def test_it_refuses_a_seed_out_of_its_range_with_the_range(seed: int, tmp_path: Path) -> None:
+    ran = run("simulate", "fabric", "--hosts", 8, "--seed", seed, "--out", tmp_path / "fabric")
+    assert ran.code == ExitCode.USAGE
+    assert f"'{seed}' is not a whole number from 0 to {(1 << 63) - 1}" in ran.err
+
+
 def test_it_hides_positions_behind_opaque_names(tmp_path: Path) -> None:
     files = simulate(tmp_path / "fabric", "--hosts", 16, "--names", "opaque")
     assert b"leaf-p" not in files[f"ibnetdiscover/{SUBNETS[0]}.txt"]

@@ -35,7 +35,7 @@ class StoreRules:
     def test_it_writes_replaces_and_removes_a_hypernode(self, open_store: OpenStore) -> None:
         store = open_store()
         assert [store.put(LEAF), store.put(LEAF), store.put(MORE)] == [True, False, True]
-        assert MORE in open_store().read_hypernodes().hypernodes
+        assert MORE in open_store().read_hypernodes().values
         assert [store.remove(LEAF.name), store.remove(LEAF.name)] == [True, False]
 
     def test_it_touches_no_hypernode_of_others(self, open_store: OpenStore) -> None:
@@ -56,10 +56,10 @@ class StoreRules:
             store.remove(LEAF.name)
         with pytest.raises((StoreConflict, KubeConflict)):
             store.objects.create(HYPERNODES, document)
-        (theirs,) = store.read_hypernodes().hypernodes
+        (theirs,) = store.read_hypernodes().values
         with pytest.raises(ForeignObject, match="was changed; plan again"):
-            store.take_over(LEAF, MORE)
-        assert store.take_over(LEAF, theirs)
+            store.put(LEAF, MORE)
+        assert store.put(LEAF, theirs)
         assert store.objects.delete(HYPERNODES, seen._replace(version=""))
 
     def test_a_write_of_an_object_that_has_changed_is_a_conflict(
@@ -76,7 +76,7 @@ class StoreRules:
             )
         with pytest.raises((StoreConflict, KubeConflict)):
             store.objects.delete(HYPERNODES, seen)
-        assert store.read_hypernodes().hypernodes == (MORE,)
+        assert store.read_hypernodes().values == (MORE,)
 
     def test_a_status_is_replaced_and_the_rest_stays(self, open_store: OpenStore) -> None:
         store = open_store()
@@ -138,5 +138,5 @@ class StoreRules:
         with pytest.raises(ForeignObject, match="another program has decided"):
             first.remove(LEAF.name)
         with pytest.raises(ForeignObject, match="another program has decided"):
-            first.take_over(LEAF, MORE)
-        assert second.read_hypernodes().hypernodes == (MORE,)
+            first.put(LEAF, MORE)
+        assert second.read_hypernodes().values == (MORE,)

@@ -17,7 +17,6 @@ from generator.outputs.hypernode.model import (
     build_unreadable,
     render_manifest,
 )
-from generator.store.base import StoredHyperNodes
 from generator.store.object_files import list_files
 from generator.store.object_folders import read_hypernodes, read_reports
 from tests.generator.folders import StoreFolder, with_approval
@@ -46,20 +45,20 @@ def test_no_hypernode_of_a_file_that_ends_within_a_line_is_used(
 ) -> None:
     whole = render(OWN)
     (tmp_path / "whole.yaml").write_bytes(whole.decode().encode(encoding))
-    assert read_hypernodes(tmp_path) == StoredHyperNodes((OWN,))
+    assert read_hypernodes(tmp_path).values == (OWN,)
     for place in all_cuts(whole):
         (tmp_path / "whole.yaml").write_bytes(whole[:place].decode().encode(encoding))
         read = read_hypernodes(tmp_path)
         if whole[place - 1 : place] != b"\n":
-            assert (read.hypernodes, len(read.problems)) == ((), 1), place
+            assert (read.values, len(read.all_problems)) == ((), 1), place
 
 
 def test_the_other_objects_of_a_cut_file_are_used(tmp_path: Path) -> None:
     other = HyperNode("leaf-0", 1, "leaf", MEMBERS)
     (tmp_path / "both.yaml").write_bytes(render(other) + b"---\n" + render(OWN)[:-2])
     read = read_hypernodes(tmp_path)
-    assert read.hypernodes == (other,)
-    (problem,) = read.problems
+    assert read.values == (other,)
+    (problem,) = read.all_problems
     assert isinstance(problem, CutInput)
     assert "may be cut: its last line has no line break" in str(problem)
 
@@ -81,8 +80,8 @@ def test_the_other_objects_of_a_cut_file_are_used(tmp_path: Path) -> None:
 def test_a_file_whose_end_is_certain_needs_no_line_break(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "one.yaml").write_bytes(text)
     read = read_hypernodes(tmp_path)
-    assert [hypernode.name for hypernode in read.hypernodes] == ["leaf-1"]
-    assert read.problems == ()
+    assert [hypernode.name for hypernode in read.values] == ["leaf-1"]
+    assert read.all_problems == ()
 
 
 def test_our_own_cut_file_is_named_and_written_anew(tmp_path: Path) -> None:
@@ -93,12 +92,12 @@ def test_our_own_cut_file_is_named_and_written_anew(tmp_path: Path) -> None:
     for place in all_cuts(whole):
         file.write_bytes(whole[:place])
         read = store.read_hypernodes()
-        (found,) = read.hypernodes
+        (found,) = read.values
         assert not found.matches(OWN), place
-        assert read.problems or whole[place - 1 : place] == b"\n", place
+        assert read.all_problems or whole[place - 1 : place] == b"\n", place
         if found.is_ours:
             assert store.put(OWN)
-            assert store.read_hypernodes() == StoredHyperNodes((OWN,))
+            assert store.read_hypernodes().values == (OWN,)
 
 
 def test_a_foreign_cut_file_keeps_its_name(tmp_path: Path) -> None:
@@ -106,17 +105,17 @@ def test_a_foreign_cut_file_keeps_its_name(tmp_path: Path) -> None:
     store.hypernodes.mkdir()
     (store.hypernodes / "leaf-1.yaml").write_bytes(render(FOREIGN)[:-2])
     read = store.read_hypernodes()
-    assert read.hypernodes == (build_unreadable("leaf-1"),)
-    assert len(read.problems) == 1
+    assert read.values == (build_unreadable("leaf-1"),)
+    assert len(read.all_problems) == 1
 
 
 def test_no_report_of_a_file_that_ends_within_a_line_is_used(tmp_path: Path) -> None:
     whole = yaml.safe_dump(render_report(report("n1"))).encode()
     (tmp_path / "n1.yaml").write_bytes(whole)
-    assert read_reports(tmp_path).problems == ()
+    assert read_reports(tmp_path).all_problems == ()
     (tmp_path / "n1.yaml").write_bytes(whole[:-2])
     read = read_reports(tmp_path)
-    assert (read.reports, len(read.problems)) == ((), 1)
+    assert (read.values, len(read.all_problems)) == ((), 1)
 
 
 def _replace_by(make: Callable[[Path], object]) -> Callable[[Path], None]:
@@ -148,8 +147,8 @@ def test_no_object_counts_as_absent_while_its_file(
     for folder in (store.hypernodes, store.reports, store.fabrics, store.records):
         (file,) = list_files(folder)
         damage(file)
-    assert [row.name for row in store.read_hypernodes().hypernodes] == ["leaf-1"]
-    assert store.read_reports().problems
+    assert [row.name for row in store.read_hypernodes().values] == ["leaf-1"]
+    assert store.read_reports().all_problems
     assert store.read_record().problems
     with pytest.raises(StoreError):
         store.read_fabric()

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from generator.kube.cache import Listing
 from generator.outputs.hypernode.model import HyperNode, build_unreadable, render_manifest
-from generator.reconcile.plan import plan_changes
+from generator.reconcile.hypernode_plan import plan_changes
 from generator.reconcile.writer import apply_plan
-from generator.store.base import StoredHyperNodes, StoredReports
 from generator.store.object_files import MAX_FILE_BYTES
 from generator.store.object_folders import read_hypernodes, read_reports
 from tests.generator.folders import StoreFolder
@@ -49,8 +49,8 @@ def store(tmp_path: Path) -> StoreFolder:
 
 
 def test_it_is_empty_before_the_first_write_and_creates_no_folder(store: StoreFolder) -> None:
-    assert store.read_reports() == StoredReports()
-    assert store.read_hypernodes() == StoredHyperNodes()
+    assert store.read_reports() == Listing()
+    assert store.read_hypernodes() == Listing()
     assert not store.reports.parent.exists()
 
 
@@ -58,11 +58,11 @@ def test_it_reads_back_the_written_reports(store: StoreFolder) -> None:
     written = [report("n2", at="2026-11-21T12:00:00Z"), report("n10"), report("n1.sweep.0")]
     assert [store.write_report(found) for found in written] == [True, True, True]
     read = store.read_reports()
-    assert read.problems == ()
-    assert sorted((unpack_report(found) for found in read.reports), key=str) == sorted(
+    assert read.all_problems == ()
+    assert sorted((unpack_report(found) for found in read.values), key=str) == sorted(
         written, key=str
     )
-    assert names(read.reports) == ["n1.sweep.0", "n10", "n2"]
+    assert names(read.values) == ["n1.sweep.0", "n10", "n2"]
 
 
 def test_it_writes_reports_that_yaml_reads_like_json(store: StoreFolder) -> None:
@@ -71,7 +71,7 @@ def test_it_writes_reports_that_yaml_reads_like_json(store: StoreFolder) -> None
     text = (store.reports / "n1.yaml").read_text()
     assert yaml.safe_load(text) == json.loads(text) == render_report(strange)
     assert all(char.isprintable() or char == "\n" for char in text)
-    assert [unpack_report(found) for found in store.read_reports().reports] == [strange]
+    assert [unpack_report(found) for found in store.read_reports().values] == [strange]
 
 
 def test_it_writes_hypernodes_in_blocks_for_people(store: StoreFolder) -> None:
@@ -85,9 +85,9 @@ def test_it_writes_hypernodes_in_blocks_for_people(store: StoreFolder) -> None:
 def test_it_applies_plans_and_then_rests(store: StoreFolder) -> None:
     assert apply_plan(plan_changes(TREE, []), store).error is None
     read = store.read_hypernodes()
-    assert (list(read.hypernodes), read.problems) == (TREE, ())
-    assert plan_changes(TREE, read.hypernodes) == ()
-    apply_plan(plan_changes([], read.hypernodes), store)
+    assert (list(read.values), read.all_problems) == (TREE, ())
+    assert plan_changes(TREE, read.values) == ()
+    apply_plan(plan_changes([], read.values), store)
     assert list(store.hypernodes.iterdir()) == []
 
 
@@ -138,7 +138,7 @@ def test_it_replaces_neither_a_link_nor_its_target(store: StoreFolder, tmp_path:
     with pytest.raises(StoreError, match="not a regular file"):
         store.put(TREE[0])
     assert precious.read_text() == "keep"
-    assert store.read_hypernodes().hypernodes == (build_unreadable("leaf-1"),)
+    assert store.read_hypernodes().values == (build_unreadable("leaf-1"),)
 
 
 def test_it_uses_only_files_named_after_their_object(
@@ -147,8 +147,8 @@ def test_it_uses_only_files_named_after_their_object(
     store.put(TREE[0])
     (store.hypernodes / "mine.yaml").write_text(yaml.safe_dump(render_manifest(TREE[1])))
     read = store.read_hypernodes()
-    assert read.hypernodes == (TREE[0], build_unreadable("mine"))
-    (problem,) = read.problems
+    assert read.values == (TREE[0], build_unreadable("mine"))
+    (problem,) = read.all_problems
     assert str(problem).endswith(
         "mine.yaml: ignored: the store keeps one object per file, as NAME.yaml"
     )
@@ -163,7 +163,7 @@ def test_it_reads_several_forms_of_one_folder(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("not for us")
     (tmp_path / ".a.yaml").write_text("half-writ")
     read = read_reports(tmp_path)
-    assert (names(read.reports), read.problems) == (list("abcde"), ())
+    assert (names(read.values), read.all_problems) == (list("abcde"), ())
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,8 @@ def test_it_loses_only_a_bad_file(tmp_path: Path, content: bytes, problem: str) 
     (tmp_path / "bad.yaml").write_bytes(content)
     (tmp_path / "good.yaml").write_text(json.dumps(render_report(report("a"))))
     read = read_reports(tmp_path)
-    assert names(read.reports) == ["a"]
-    assert [str(one).startswith(f"{tmp_path}/{problem}") for one in read.problems] == [True]
+    assert names(read.values) == ["a"]
+    assert [str(one).startswith(f"{tmp_path}/{problem}") for one in read.all_problems] == [True]
 
 
 def test_it_refuses_nested_lists_of_any_depth(tmp_path: Path) -> None:
@@ -206,16 +206,16 @@ def test_it_refuses_nested_lists_of_any_depth(tmp_path: Path) -> None:
         kind = "[" * depth + "]" * depth
         (tmp_path / f"{depth}.json").write_text(f'{{"kind": {kind}}}')
     read = read_reports(tmp_path)
-    assert read.reports == ()
-    assert len(read.problems) == len(depths)
+    assert read.values == ()
+    assert len(read.all_problems) == len(depths)
 
 
 def test_it_loses_only_a_bad_document(tmp_path: Path) -> None:
     good = yaml.safe_dump(render_report(report("a")))
     (tmp_path / "mixed.yaml").write_text(f"kind: Odd\n---\n{good}---\nx: *y\n")
     read = read_reports(tmp_path)
-    assert names(read.reports) == ["a"]
-    assert [one.line for one in read.problems] == [1, good.count("\n") + 4]
+    assert names(read.values) == ["a"]
+    assert [one.line for one in read.all_problems] == [1, good.count("\n") + 4]
 
 
 def test_it_skips_links_folders_and_pipes_without_waiting(tmp_path: Path) -> None:
@@ -228,8 +228,8 @@ def test_it_skips_links_folders_and_pipes_without_waiting(tmp_path: Path) -> Non
     (folder / "folder.yaml").mkdir()
     os.mkfifo(folder / "pipe.yaml")
     read = read_reports(folder)
-    assert read.reports == ()
-    assert [one.problem for one in read.problems] == ["not a regular file"] * 4
+    assert read.values == ()
+    assert [one.problem for one in read.all_problems] == ["not a regular file"] * 4
 
 
 def test_it_reports_a_folder_that_cannot_be_read(tmp_path: Path) -> None:
@@ -295,10 +295,10 @@ def test_it_chooses_between_two_reports_of_one_name(
     for file, one in (("1.yaml", first), ("2.yaml", second)):
         (tmp_path / file).write_text(json.dumps(render_report(one)))
     read = read_reports(tmp_path, now=NOW)
-    assert [unpack_report(found).spec.ports[0].name for found in read.reports] == (
+    assert [unpack_report(found).spec.ports[0].name for found in read.values] == (
         [kept] if kept else []
     )
-    assert [str(one) for one in read.problems] == [
+    assert [str(one) for one in read.all_problems] == [
         f"{tmp_path}/1.yaml: a is also in 2.yaml; {verdict}"
     ]
 
@@ -316,5 +316,5 @@ def test_it_chooses_between_two_hypernodes_of_one_name(
     documents = [render_manifest(TREE[0]), render_manifest(second)]
     (tmp_path / "both.yaml").write_text(yaml.safe_dump_all(documents))
     read = read_hypernodes(tmp_path)
-    assert list(read.hypernodes) == kept
-    assert len(read.problems) == 1
+    assert list(read.values) == kept
+    assert len(read.all_problems) == 1

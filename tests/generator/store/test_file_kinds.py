@@ -53,6 +53,18 @@ def test_it_knows(kind: str) -> None:
     assert detect_kind(CONTENTS[kind]) == kind
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        "side_a_device,side_a_type,side_a_name,side_b_device",
+        "ID,Label,Device A,Termination A",
+        '"Side A","Termination A","Side B","Termination B"',
+    ],
+)
+def test_it_knows_every_form_of_a_table_of_cables(head: str) -> None:
+    assert detect_kind(f"{head}\nx,y\n".encode()) == FileKind.CABLING_PLAN
+
+
 @pytest.mark.parametrize("raw", [b"a: 1\n", b"- {kind: missing-link, device: n1}\n", b"text"])
 def test_it_knows_no_other_content(raw: bytes) -> None:
     assert not detect_kind(raw)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.store.folder_lock import FolderLock, hold_lock, open_temporary
+from generator.store.folder_lock import FolderLock, hold_lock
+from generator.store.object_files import open_temporary
 from tests.generator.scenes import Scene, run
 from tests.generator.server.days import SMALL
 from topology.model.errors import ConfigError, StoreError
@@ -17,7 +18,8 @@ from topology.model.errors import ConfigError, StoreError
 HOLD = """
 import sys
 from pathlib import Path
-from generator.store.folder_lock import FolderLock, open_temporary
+from generator.store.folder_lock import FolderLock
+from generator.store.object_files import open_temporary
 lock = FolderLock(Path(sys.argv[1]))
 folder = Path(sys.argv[1]) / "hypernodes"
 folder.mkdir(exist_ok=True)

@@ -49,11 +49,11 @@ def test_a_report_and_its_sweep_have_the_name_of_the_node(rails: Scene) -> None:
     stored = StoreFolder(rails.root / "store").read_reports()
     first = rails.hosts[0]
     found = name_reports_as_listed(stored, inventory_of(*rails.hosts[1:], n1=first))
-    names = [report.name for report in found.reports]
+    names = [report.name for report in found.values]
     assert names == sorted(names)
     assert {"n1", "n1.sweep.0"} <= set(names)
     assert not any(name.startswith(first) for name in names)
-    (report,) = (one for one in found.reports if one.name == "n1")
+    (report,) = (one for one in found.values if one.name == "n1")
     assert report.device is not None
     assert Id(IdKind.NODE_NAME, "n1") in report.device.ids
     assert Id(IdKind.NODE_NAME, first) not in report.device.ids
@@ -78,7 +78,7 @@ def test_a_server_reads_the_same_reports_until_a_file_changes(rails: Scene) -> N
     nodes = listed(rails)
     store = StoreFolder(rails.root / "store", nodes)
     stored = store.read_reports()
-    assert stored.reports[0].name == "10.0.4.1"
+    assert stored.values[0].name == "10.0.4.1"
     assert store.read_reports() is stored
     listed(rails, "10.0.5.{}")
-    assert store.read_reports().reports[0].name == "10.0.5.1"
+    assert store.read_reports().values[0].name == "10.0.5.1"

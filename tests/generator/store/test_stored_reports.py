@@ -15,7 +15,7 @@ from topology.reports.packed_reports import pack_report, unpack_report
 
 
 def test_it_reads_a_report_as_a_folder_does(tmp_path: Path) -> None:
-    for report in read_reports(Scene.of(tmp_path, PAIRS).reports()).reports:
+    for report in read_reports(Scene.of(tmp_path, PAIRS).reports()).values:
         assert read_stored_report(render_report(unpack_report(report))) == report
 
 

@@ -7,7 +7,6 @@ import threading
 from bisect import bisect_right
 from collections.abc import Iterable
 from enum import Enum
-from types import TracebackType
 from typing import Any, Self
 
 from pyasn1.codec.ber import decoder, encoder
@@ -58,12 +57,7 @@ class SnmpAgent:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         """Stop, after an empty datagram to itself."""
         self._socket.sendto(b"", self._socket.getsockname())
         self._thread.join(timeout=10)

@@ -55,8 +55,8 @@ def test_it_prints_reports_that_the_other_commands_read(agent: SnmpAgent, tmp_pa
     reports.mkdir()
     (reports / "all.json").write_text(ran.out)
     read = read_reports(reports)
-    assert not read.problems
-    assert [report.name for report in read.reports] == [item["metadata"]["name"]]
+    assert not read.all_problems
+    assert [report.name for report in read.values] == [item["metadata"]["name"]]
 
 
 def test_it_writes_a_report_per_switch(agent: SnmpAgent, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_it_keeps_the_last_complete_report_of_a_switch_with_a_partial_walk(
         assert "switch 127.0.0.1: partial: error status noAccess" in part.err
         assert file.read_bytes() == whole
         assert walk(config, "--out", tmp_path / "fresh").code == ExitCode.SKIPPED
-    (report,) = read_reports(tmp_path / "fresh").reports
+    (report,) = read_reports(tmp_path / "fresh").values
     assert [row.outcome for row in report.status.collectors] == ["failed"]
 
 

@@ -70,8 +70,8 @@ class Walking:
     @property
     def reports(self) -> dict[str, NeighborReport]:
         read = self.store.read_reports()
-        assert not read.problems
-        return {report.name: unpack_report(report) for report in read.reports}
+        assert not read.all_problems
+        return {report.name: unpack_report(report) for report in read.values}
 
     def findings(self) -> list[tuple[FindingKind, str]]:
         return [(one.kind, one.device) for one in self.rounds.derive_findings()]

@@ -6,7 +6,7 @@ from generator.objects.fabric import Condition, ConditionType, HeldPlan
 from generator.outputs.hypernode.model import HyperNode, Member, MemberType
 from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.snapshot import build_snapshot
-from generator.reconcile.plan import Action, Op
+from generator.reconcile.hypernode_plan import Action, Op
 from generator.reconcile.round_results import RoundOutcome
 from tests.generator.rpc.clusters import tree_of
 from topology.model.facts import Finding, FindingKind, PortName, Severity

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from generator.objects.fabric import ConditionType
-from generator.reconcile.plan import Action, Op
+from generator.reconcile.hypernode_plan import Action, Op
 from generator.reconcile.round_results import RoundOutcome
 from generator.telemetry.event_texts import (
     FABRIC,

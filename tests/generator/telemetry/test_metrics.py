@@ -14,13 +14,17 @@ from prometheus_client.openmetrics.parser import (
 )
 from prometheus_client.parser import text_string_to_metric_families
 
+from generator.jobs.gang_ranks import audit_gang
+from generator.jobs.rank_order import TreePlaces
+from generator.objects.pod_ranks import PodRank
+from generator.objects.pods import BoundPod
 from generator.objects.reservation import ReservationPhase
 from generator.reconcile.round_results import EventResult, QueryResult, RoundOutcome
 from generator.reservations.records import ReservedTotals
 from generator.telemetry.metrics import PREFIX, GeneratorMetrics, LeadershipSample
 from runtime.http import PageServer
 from runtime.values import Address
-from tests.generator.telemetry.outcomes import BUSY, SNAPSHOT
+from tests.generator.telemetry.outcomes import BUSY, SNAPSHOT, TREE
 from tests.golden import Golden
 from topology.model.facts import FindingKind
 
@@ -60,7 +64,7 @@ def values(port: PageServer, name: str) -> Values:
         tuple(sample.labels.values()): sample.value
         for family in families
         for sample in family.samples
-        if sample.name == PREFIX + name
+        if sample.name == f"{PREFIX}_{name}"
     }
 
 
@@ -69,7 +73,7 @@ def test_it_keeps_every_name_and_meaning(
 ) -> None:
     metrics.add_cluster_metrics(lambda: VIEW)
     families = list(text_string_to_metric_families(scrape(port)[0]))
-    ours = [one for one in families if one.name.startswith(PREFIX)]
+    ours = [one for one in families if one.name.startswith(f"{PREFIX}_")]
     lines = [f"{one.name} {one.type}: {one.documentation}" for one in ours]
     golden.check(NAMES, "\n".join([*sorted(lines), ""]))
     others = {one.name.partition("_")[0] for one in families if one not in ours}
@@ -108,6 +112,28 @@ def test_it_shows_the_outcome_of_a_round(metrics: GeneratorMetrics, port: PageSe
     assert values(port, "reconcile_duration_seconds_count") == {(): 1}
     assert values(port, "reconcile_duration_seconds_sum") == {(): 0.25}
     assert values(port, "last_success_timestamp_seconds") == {(): NOW.timestamp()}
+
+
+def test_it_sums_the_crossings_of_all_gangs_by_tier(
+    metrics: GeneratorMetrics, port: PageServer
+) -> None:
+    places = TreePlaces(TREE)
+    audits = {
+        gang: audit_gang(
+            places,
+            [
+                BoundPod(gang, node, None, {}, f"w{rank}", PodRank(indices=(rank,)))
+                for rank, node in enumerate(nodes)
+            ],
+        )
+        for gang, nodes in (("ml/a", ["a1", "b1", "a2", "b2"]), ("ml/b", ["a1", "b1"]))
+    }
+    metrics.on_round(replace(BUSY, gang_ranks=audits | {"ml/unknown": None}))
+    found = values(port, "gang_rank_crossings")
+    assert (found["now", "1"], found["fewest", "1"]) == (6, 4)
+    assert len(found) == 2 * len(TREE.tiers)
+    metrics.on_round(BUSY)
+    assert set(values(port, "gang_rank_crossings").values()) == {0}
 
 
 def test_it_shows_capacity_by_domain_and_never_by_node(
@@ -180,7 +206,7 @@ def test_it_serves_openmetrics_on_request(metrics: GeneratorMetrics, port: PageS
     page, content_type = scrape(port, "application/openmetrics-text;version=1.0.0")
     assert content_type.startswith("application/openmetrics-text")
     families = parse_openmetrics(page)  # type: ignore[no-untyped-call]  # the library's
-    assert PREFIX + "reports" in {one.name for one in families}
+    assert f"{PREFIX}_reports" in {one.name for one in families}
 
 
 def test_it_shows_reserved_capacity(metrics: GeneratorMetrics, port: PageServer) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from generator.history.history_file import FindingLife, Generation
-from generator.history.tree_changes import compare_trees
+from generator.history.tree_changes import compare_names
 from generator.objects.fabric import HeldPlan
 from generator.web.change_view import (
     MAX_BOXES,
@@ -90,7 +90,7 @@ def test_names_of_nodes_are_escaped() -> None:
 
 
 def draw(before: TopologyTree, after: TopologyTree) -> dict[str, Any]:
-    return build_plan_diagram(before, after, compare_trees(before, after))
+    return build_plan_diagram(before, after, compare_names(before, after))
 
 
 def test_nodes_that_go_the_same_way_are_one_flow() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from generator.objects.pod_ranks import PodRank
+from generator.objects.pods import BoundPod
 from generator.placement.cluster.nodes import Exclusion, NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.snapshot import build_snapshot
-from generator.simulation.replay.fabrics import build_tree_of_shape
+from generator.simulation.replay.replay import build_tree_of_shape
 from generator.web.job_view import MAX_GANGS, build_job_view
 from topology.model.tree import build_tree
 
@@ -23,7 +25,18 @@ def view_of(gangs: dict[str, list[str]] | None, **changes: NodeSpec) -> dict[str
         RunningGang(name, tuple(RunningPods(node, {GPU: 8}, 1) for node in at))
         for name, at in (gangs or {}).items()
     ]
-    return build_job_view(build_snapshot(TREE, nodes, running), gangs)
+    return build_job_view(build_snapshot(TREE, nodes, running), bind(gangs))
+
+
+def bind(gangs: dict[str, list[str]] | None) -> list[BoundPod] | None:
+    """Return the pods of gangs, in the order of their ranks."""
+    if gangs is None:
+        return None
+    return [
+        BoundPod(name, node, None, {}, f"pod-{rank}", PodRank(indices=(rank,)))
+        for name, nodes in gangs.items()
+        for rank, node in enumerate(nodes)
+    ]
 
 
 def test_a_gang_has_the_tier_around_its_nodes_and_its_domains_per_tier() -> None:
@@ -74,14 +87,40 @@ def test_without_a_countable_resource_it_tries_no_gang() -> None:
     view = build_job_view(build_snapshot(TREE, nodes), None)
     assert (view["perNode"], view["wanted"], view["isKnown"]) == (0, [], False)
     assert view["free"] == [0] * 8
-    empty = build_job_view(build_snapshot(build_tree([], tiers=("leaf",)), {}), {})
+    empty = build_job_view(build_snapshot(build_tree([], tiers=("leaf",)), {}), [])
     assert (empty["wanted"], empty["free"]) == ([], [])
 
 
 def test_names_of_gangs_are_escaped_and_their_number_is_bounded() -> None:
     gangs = {f"ml/gang-{number}": ["node-1-1-1"] for number in range(MAX_GANGS + 1)}
-    view = build_job_view(build_snapshot(TREE, SPECS), {**gangs, "ml/\u202e\x1b[31m": []})
+    pods = bind({**gangs, "ml/\u202e\x1b[31m": ["node-1-1-1"]})
+    view = build_job_view(build_snapshot(TREE, SPECS), pods)
     assert len(view["gangs"]) == MAX_GANGS
     assert view["numGangs"] == MAX_GANGS + 2
     assert "\x1b" not in json.dumps(view, ensure_ascii=False)
     assert "\u202e" not in json.dumps(view, ensure_ascii=False)
+
+
+def test_a_gang_has_its_ring_by_rank_and_how_often_it_leaves_a_domain() -> None:
+    view = view_of({"ml/a": ["node-1-1-1", "node-2-2-1", "node-1-1-2", "gone"]})
+    (gang,) = view["gangs"]
+    assert gang["ring"] == [0, 6, 1]
+    leaf, spine = TREE.tiers[:2]
+    assert gang["crossings"][:2] == [[leaf, 4, 3], [spine, 4, 3]]
+
+
+def test_a_gang_whose_ranks_are_unknown_has_no_ring() -> None:
+    pods = [BoundPod("ml/a", node, None, {}) for node in TREE.nodes[:3]]
+    (gang,) = build_job_view(build_snapshot(TREE, SPECS), pods)["gangs"]
+    assert (gang["ring"], gang["crossings"], gang["pods"]) == ([], [], 3)
+
+
+def test_the_ring_of_a_gang_is_that_of_its_largest_role_with_known_ranks() -> None:
+    roles = {"driver": TREE.nodes[:1], "worker": TREE.nodes[2:5], "data": TREE.nodes[5:7]}
+    pods = [
+        BoundPod("ml/a", node, None, {}, f"{role}-{rank}", PodRank(role, (rank,)))
+        for role, nodes in roles.items()
+        for rank, node in enumerate(nodes)
+    ]
+    (gang,) = build_job_view(build_snapshot(TREE, SPECS), pods)["gangs"]
+    assert gang["ring"] == [2, 3, 4]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from typing import Any
 
 from generator.objects.pods import BoundPod
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.web.live_document import REST, LiveDocument, PackedDocument
 from tests.generator.web.sites import TREE, outcome_of, sources_of, tree_of
+from topology.model.facts import Finding, FindingKind, PortName, Severity
 
 
 class BuildClock:
@@ -88,6 +90,18 @@ def test_a_new_pod_is_a_new_state() -> None:
     assert first
     assert second
     assert first.tag != second.tag
+
+
+def test_findings_about_gangs_are_on_the_page() -> None:
+    document = live(BuildClock())
+    finding = Finding(
+        *(FindingKind.RANK_ORDER, "ml/a", None, Severity.INFO, "Give the launcher the order."),
+        ports=tuple(PortName(node, "") for node in TREE.nodes),
+    )
+    document.on_round(replace(outcome_of(TREE), gang_findings=(finding,)))
+    found = unpack(document.render())
+    assert [row["kind"] for row in found["findings"]] == ["rank-order"]
+    assert "ml/a" in json.dumps(found["findings"])
 
 
 def test_without_a_snapshot_the_jobs_are_unknown() -> None:

@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 
 from generator.web import build_page_document, render_page
+from generator.web.page import read_libraries
 from tests.generator.scenes import run
+from tests.repository import ROOT
 from topology.model.facts import Finding, FindingKind, PortName, Severity
 from topology.model.tree import DomainSpec, Unplaced, build_tree
 
+SVG_NAMESPACE = "http://www.w3.org/2000/svg"
 HOSTILE = "</script><script>alert(1)</script><!--\u202e\x1b[31m"
 
 
@@ -39,13 +42,21 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_its_policy_allows_its_own_script_and_style_and_no_address(page: str) -> None:
     found = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
     assert found
-    for element in (r"<style>(.*?)</style>", r'<script type="module">(.*?)</script>'):
-        inner = re.search(element, page, re.DOTALL)
+    for element in ("style", "script", 'script type="module"'):
+        inner = re.search(rf"<{element}>(.*?)</{element.split()[0]}>", page, re.DOTALL)
         assert inner
         assert b64encode(sha256(inner[1].encode()).digest()).decode() in found[1]
     assert found[1].startswith("default-src 'none'; ")
     assert "unsafe" not in found[1]
-    assert not re.search(r"https?://|\bsrc=|@import|url\(", page)
+    own = page.replace(read_libraries(), "").replace(SVG_NAMESPACE, "")
+    assert not re.search(r"https?://|\bsrc=|@import|url\(", own)
+
+
+def test_the_libraries_are_the_files_that_their_source_names() -> None:
+    folder = ROOT / "generator" / "web" / "static" / "vendor"
+    named = dict(re.findall(r"`([\w.]+)`.*`([0-9a-f]{64})`", (folder / "SOURCE.md").read_text()))
+    files = {file.name: sha256(file.read_bytes()).hexdigest() for file in folder.glob("*.min.*")}
+    assert named == files
 
 
 def test_a_swapped_pair_names_the_links_whose_plugs_the_finding_exchanges(page: str) -> None:
@@ -71,7 +82,7 @@ def test_hostile_names_stay_text() -> None:
         FindingKind.DOWN_PORT, HOSTILE, HOSTILE, severity=Severity.ERROR, message=HOSTILE
     )
     page = render_page(build_page_document(tree, None, [finding]))
-    assert page.count("</script>") == 2
+    assert page.count("</script>") == 3
     assert "<!--" not in page
     assert page.isascii() or "\u202e" not in page
     document = read_document(page)
@@ -109,11 +120,11 @@ def test_a_finding_names_its_cause_and_each_cause_its_evidence() -> None:
     ]
     rows = build_page_document(tree, None, findings)["findings"]
     assert [(row["kind"], row["cause"], row["evidence"]) for row in rows] == [
-        ("missing-link", 0, ""),
-        ("down-port", 1, " Also: slow-link port eth1."),
-        ("slow-link", 1, ""),
+        ("down-port", 0, " Also: slow-link port eth1."),
+        ("slow-link", 0, ""),
+        ("missing-link", 2, ""),
         ("aux-switch", 3, ""),
-        ("missing-link", 1, ""),
+        ("missing-link", 0, ""),
     ]
 
 

@@ -22,7 +22,7 @@ from topology.model.errors import ConfigError
 HOSTILE = "</script><script>alert(1)</script>"
 FORBIDDEN = CallFailure(FailureKind.FORBIDDEN, "bob may not create placements.toponaut.io")
 SILENT = CallFailure(FailureKind.REVIEW_UNAVAILABLE, "the API server cannot be asked")
-OPEN_PATHS = ("/page.js", "/page.css", "/login")
+OPEN_PATHS = ("/libraries.js", "/page.js", "/page.css", "/login")
 PATHS = ("/", "/document.json", *OPEN_PATHS, "/absent")
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from generator.history.history_file import FILE_NAME, HistoryWriter
 from generator.history.recorder import HistoryRecorder
+from generator.objects.pod_ranks import PodRank
 from generator.objects.pods import BoundPod
 from generator.placement.cluster.nodes import RunningGang, RunningPods
 from generator.placement.cluster.snapshot import Snapshot, with_running
@@ -41,6 +42,12 @@ GANGS: Final = {"ml/llm-pretrain": range(16, 32), "ml/vision": range(36, 40), "m
 """Numbers of the hosts of each gang."""
 
 
+def _deal(numbers: Sequence[int]) -> list[int]:
+    """Return hosts in the order in which a scheduler binds pods to two leaves in turn."""
+    half = len(numbers) // 2
+    return [number for pair in zip(numbers[:half], numbers[half:], strict=True) for number in pair]
+
+
 class PageScene:
     """Two rounds of a reconcile loop: the second one holds its plan."""
 
@@ -67,9 +74,9 @@ class PageScene:
             recorder.record(outcome.tree, outcome.findings)
 
         self.pods = [
-            BoundPod(gang, hosts[number], None, {GPU: 8})
+            BoundPod(gang, hosts[number], None, {GPU: 8}, f"{gang}-{rank}", PodRank("w", (rank,)))
             for gang, numbers in GANGS.items()
-            for number in numbers
+            for rank, number in enumerate(_deal(numbers))
         ]
         self._store = StoreFolder(root / "store")
         self._write(damaged)

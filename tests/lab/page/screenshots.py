@@ -12,12 +12,13 @@ from tests.repository import ROOT
 
 FOLDER: Final = ROOT / "docs" / "images"
 VIEWS: Final = {
-    "fabric": "device={swapped}&gang=ml/llm-pretrain",
-    "findings": "since=2026-11-02",
-    "jobs": "size=64&tier=1",
-    "changes": "",
+    "fabric": "view=fabric",
+    "place": "view=fabric&device={swapped}",
+    "findings": "view=findings",
+    "jobs": "view=jobs&size=64&gang=ml/llm-pretrain",
+    "changes": "view=changes",
 }
-"""By view, the rest of the address."""
+"""By picture, the part of the page's address after `#`."""
 
 
 def draw_views(folder: Path) -> None:
@@ -26,7 +27,7 @@ def draw_views(folder: Path) -> None:
         scene = PageScene(Path(root) / "scene")
         with scene.serve() as address, chromium(Path(root)) as browser:
             for view, rest in VIEWS.items():
-                browser.open(f"{address}#view={view}&{rest.format(swapped=scene.swapped[0])}")
+                browser.open(f"{address}#{rest.format(swapped=scene.swapped[0])}")
                 (folder / f"page-{view}.png").write_bytes(browser.take_picture())
 
 

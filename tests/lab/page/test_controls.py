@@ -1,4 +1,4 @@
-"""What a reader does with an exported page: planes, zoom, search, addresses, CSV and work order."""
+"""What a reader does with an exported page: networks, zoom, search, CSV and print."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ FABRIC: Final = (
     *("--hosts", "32", "--rails", "4", "--radix", "16", "--medium", "ethernet"),
     *("--storage-leaves", str(STORAGE_SWITCHES), "--swap", "1", "--lose-links", "6%"),
 )
+COUNT: Final = "Number(document.getElementById('findings-table').dataset.rows)"
+"""How many rows the list of findings has; only those in view are elements of the page."""
 HASH: Final = "new URLSearchParams(location.hash.slice(1))"
 
 
@@ -52,8 +54,12 @@ def read_address(browser: Browser, name: str) -> Any:  # noqa: ANN401 - a text, 
     return browser.run(f"{HASH}.get({json.dumps(name)})")
 
 
-def read_picture(browser: Browser) -> str:
-    return str(browser.run("document.getElementById('picture').toDataURL()"))
+def read_picture(browser: Browser, chart: str = "#partition") -> str:
+    """Return what a chart shows, once it is drawn."""
+    canvas = f"document.querySelector('{chart} canvas')"
+    browser.wait_for(canvas)
+    browser.run("new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))")
+    return str(browser.run(f"{canvas}.toDataURL()"))
 
 
 def choose(browser: Browser, selector: str, *keys: str) -> None:
@@ -61,41 +67,80 @@ def choose(browser: Browser, selector: str, *keys: str) -> None:
     browser.press(*keys)
 
 
-def test_a_plane_is_chosen_by_keyboard_and_drawn_alone(page: str, browser: Browser) -> None:
+def test_a_network_is_chosen_by_keyboard_and_shown_alone(page: str, browser: Browser) -> None:
     browser.open(page)
     names = browser.run("[...document.getElementById('plane').options].map((one) => one.text)")
     assert names[:3] == ["all", "compute", "storage"]
-    pictures = [read_picture(browser)]
+    cables = "document.querySelector('#tiles .tile:nth-child(2)').innerText"
+    shown = [browser.run(cables)]
     for plane in ("compute", "storage"):
         choose(browser, "#plane", "ArrowDown")
         browser.wait_for(f"{HASH}.get('plane') === '{plane}'")
-        pictures.append(read_picture(browser))
-    assert len(set(pictures)) == len(pictures), "each choice draws other links"
+        shown.append(browser.run(cables))
+    assert len(set(shown)) == len(shown), "each network has other cables"
     browser.open(f"{page}#view=fabric&plane=storage")
-    assert read_picture(browser) == pictures[-1], "a copied address draws the same plane"
+    assert browser.run(cables) == shown[-1], "a copied address shows the same network"
+    browser.open(f"{page}#view=fabric&device=node-0001&plane=storage")
+    assert browser.run("document.querySelector('#device h3').innerText") == (
+        f"{STORAGE_SWITCHES} cables"
+    )
 
 
-def test_a_rail_is_chosen_by_keyboard(page: str, browser: Browser) -> None:
-    browser.open(page)
+@pytest.mark.parametrize("color", ["links", "faults"])
+def test_the_color_is_chosen_by_keyboard(color: str, page: str, browser: Browser) -> None:
+    other = {"links": "faults", "faults": "links"}[color]
+    browser.open(f"{page}#color={other}")
     before = read_picture(browser)
-    choose(browser, "#rail", "ArrowDown")
-    browser.wait_for(f"{HASH}.has('rail')")
+    choose(browser, f"[data-value={color}]", "Enter")
+    browser.wait_for(f"document.activeElement.matches('[data-value={color}][aria-pressed=true]')")
     assert read_picture(browser) != before
 
 
-def test_zoom_shows_less_and_the_address_opens_the_same_part(page: str, browser: Browser) -> None:
+def test_what_the_sources_do_not_tell_cannot_be_chosen(page: str, browser: Browser) -> None:
+    browser.open(page)
+    assert browser.run("document.querySelector('[data-value=jobs]').disabled")
+    assert browser.run("document.querySelector('[data-value=free]').title") == (
+        "only a running server knows jobs"
+    )
+
+
+def test_enter_goes_into_a_domain_and_the_address_opens_the_same_part(
+    page: str, browser: Browser
+) -> None:
     browser.open(page)
     whole = read_picture(browser)
-    choose(browser, "#nearer", "Enter", "Enter")
-    _, span = map(float, read_address(browser, "at").split(","))
-    assert span == 32 / 4
-    choose(browser, "#picture", "ArrowRight")
-    near, address = read_picture(browser), browser.run("location.href")
+    choose(browser, "#partition", "ArrowRight", "ArrowUp", "ArrowDown", "ArrowRight", "Enter")
+    browser.wait_for(f"{HASH}.has('at')")
+    start, stop = map(float, read_address(browser, "at").split(","))
+    assert (start, stop) == (8, 16), "the second leaf fills the width"
+    address = browser.run("location.href")
+    near = read_picture(browser)
+    browser.press("0")
+    browser.wait_for(f"!{HASH}.has('at')")
     browser.open(str(address))
-    assert read_picture(browser) == near
-    choose(browser, "#whole", "Enter")
-    assert read_picture(browser) == whole
-    assert read_address(browser, "at") is None
+    assert read_picture(browser) not in {whole, ""}
+    assert near != whole
+    choose(browser, "#partition", "ArrowDown", "ArrowDown", "ArrowDown", "Enter")
+    browser.wait_for("document.querySelector('#device h2')?.innerText.startsWith('host ')")
+
+
+def test_a_cell_of_the_grid_opens_the_cable(page: str, browser: Browser) -> None:
+    leaf = read_leaf(page, browser)
+    browser.open(f"{page}#view=fabric&domain={leaf}")
+    choose(browser, ".grid-chart", "ArrowRight", "ArrowDown")
+    said = str(browser.run("document.getElementById('announcer').textContent"))
+    assert " port " in said
+    browser.press("Enter")
+    browser.wait_for("document.querySelector('#device h2')")
+    assert str(browser.run("document.querySelector('#device h2').innerText")).endswith(
+        said.partition(" port ")[0]
+    )
+
+
+def read_leaf(page: str, browser: Browser) -> str:
+    browser.open(page)
+    document = json.loads(browser.run("document.getElementById('document').textContent"))
+    return str(next(row["name"] for row in document["domains"] if row["tier"] == 1))
 
 
 @pytest.mark.parametrize("part", ["name", "guid"])
@@ -112,7 +157,7 @@ def test_the_search_finds_by_name_and_by_id(part: str, page: str, browser: Brows
     choose(browser, "#name")
     browser.type_text(wanted)
     browser.press("Enter")
-    browser.wait_for("document.getElementById('selected').innerText.includes('host node-0009')")
+    browser.wait_for("document.querySelector('#device h2')?.innerText === 'host node-0009'")
     assert read_address(browser, "device") == "node-0009"
 
 
@@ -133,7 +178,7 @@ def test_the_csv_has_every_finding_that_matches(
     file = tmp_path / "findings.csv"
     wait_until(lambda: not file.exists(), deadline_s=SOON_S, what="the saved file")
     rows = list(csv.DictReader(file.read_text().splitlines()))
-    shown = browser.run("document.getElementById('rows').rows.length")
+    shown = browser.run(COUNT)
     assert rows
     assert len(rows) == shown
     assert {row["kind"] for row in rows} == {"swapped-cable"}
@@ -142,34 +187,35 @@ def test_the_csv_has_every_finding_that_matches(
 
 def test_a_row_is_a_cause_or_on_request_a_finding(page: str, browser: Browser) -> None:
     browser.open(f"{page}#view=findings")
-    count = "document.getElementById('rows').rows.length"
     document = json.loads(browser.run("document.getElementById('document').textContent"))
     findings = document["findings"]
-    assert browser.run(count) < len(findings)
+    assert browser.run(COUNT) < len(findings)
     browser.open(f"{page}#view=findings&by=finding")
-    assert browser.run(count) == len(findings)
+    assert browser.run(COUNT) == len(findings)
     hidden = [row for place, row in enumerate(findings) if row["cause"] != place]
     kind = hidden[0]["kind"]
     lead = findings[hidden[0]["cause"]]["kind"]
     assert kind != lead
     browser.open(f"{page}#view=findings&kind={kind}")
-    assert browser.run(count) == sum(row["kind"] == kind for row in findings)
+    assert browser.run(COUNT) == sum(row["kind"] == kind for row in findings)
 
 
-def test_the_work_order_follows_the_tree_and_prints_the_list_alone(
-    page: str, browser: Browser
-) -> None:
+def test_the_printed_list_follows_the_tree_and_stands_alone(page: str, browser: Browser) -> None:
     browser.open(f"{page}#view=findings")
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    assert browser.run("document.querySelector('#printed-list tbody tr') !== null")
+    browser.run("document.getElementById('printed-list').replaceChildren()")
     browser.run("window.print = () => { document.body.dataset.printed = 'yes'; }")
-    choose(browser, "#order", "Enter")
+    choose(browser, "#print-list", "Enter")
     browser.wait_for("document.body.dataset.printed")
     document = json.loads(browser.run("document.getElementById('document').textContent"))
     names = document["devices"]["name"]
     place_of = {names[device]: place for place, device in enumerate(document["hosts"])}
-    rows = browser.run("[...document.getElementById('rows').rows].map((r) => r.cells[2].innerText)")
+    devices = browser.run(
+        "[...document.querySelectorAll('#printed-list tbody tr')].map((r) => r.dataset.device)"
+    )
     causes = [place for place, row in enumerate(document["findings"]) if row["cause"] == place]
-    assert len(rows) == len(causes) < len(document["findings"])
-    devices = [row.partition(" port ")[0] for row in rows]
+    assert len(devices) == len(causes) < len(document["findings"])
     places = [place_of[device] for device in devices if device in place_of]
     assert len(places) > 1
     assert places == sorted(places)
@@ -177,6 +223,28 @@ def test_the_work_order_follows_the_tree_and_prints_the_list_alone(
     try:
         shown = "getComputedStyle(document.querySelector(SELECTOR)).display"
         assert browser.run(shown.replace("SELECTOR", "'nav'")) == "none"
-        assert browser.run(shown.replace("SELECTOR", "'#rows tr'")) == "table-row"
+        assert browser.run(shown.replace("SELECTOR", "'#printed-list tr'")) == "table-row"
     finally:
         browser.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_cables_that_are_absent_count_as_bad(page: str, browser: Browser) -> None:
+    browser.open(page)
+    document = json.loads(browser.run("document.getElementById('document').textContent"))
+    assert document["absent"]
+    tile = str(browser.run("document.querySelector('#tiles .tile:nth-child(2)').innerText"))
+    assert f"{len(document['absent'])} missing" in tile
+    assert "100 %" not in tile
+
+
+def test_a_swap_is_shown_at_both_of_its_hosts(page: str, browser: Browser) -> None:
+    browser.open(page)
+    document = json.loads(browser.run("document.getElementById('document').textContent"))
+    swaps = [row for row in document["findings"] if row["kind"] == "swapped-cable"]
+    assert swaps
+    names, kinds = document["devices"]["name"], document["devices"]["kind"]
+    for row in swaps:
+        for number, port in row["ends"]:
+            if kinds[number] == "host":
+                browser.open(f"{page}#view=fabric&device={names[number]}&port={port}")
+                assert "swapped" in str(browser.run("document.getElementById('device').innerText"))

@@ -45,11 +45,16 @@ def test_both_views_load_from_disk(tmp_path: Path) -> None:
     assert run("simulate", "fabric", *words).code == 0
     file = tmp_path / "fabric.html"
     file.write_text(run("export", "html", "--reports", folder / "reports").out)
-    fabric = open_page(file, "view=fabric&device=node-0001")
+    fabric = open_page(file, "view=fabric")
     assert re.search(r'data-draw-ms="[\d.]+"', fabric)
     assert "data-ready-ms" in fabric
-    assert "host node-0001" in fabric
+    assert re.search(r"<strong[^>]*>\d+ of 64</strong>", fabric)
+    device = open_page(file, "view=fabric&device=node-0001")
+    assert "host node-0001" in device
     assert re.search(r'<section id="findings"[^>]* hidden', fabric)
+    unknown = open_page(file, "view=fabric&device=node-00")
+    assert "Names that contain it" in unknown
+    assert "and 52 more" in unknown
     findings = open_page(file, "view=findings")
     assert "Exchange the plugs at" in findings
     assert re.search(r'<section id="fabric"[^>]* hidden', findings)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 
+from generator.cli.silence_file import read_silences
 from generator.rpc.status_errors import CallFailure, FailureKind
 from tests.generator.rpc.credentials import Pki, Tokens
 from tests.generator.web.sites import outcome_of, serving, tree_of
@@ -21,6 +22,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("page")]
 
 AXE: Final = Path(__file__).parent / "axe" / "axe.min.js"
 VIEWS: Final = ("fabric", "findings", "jobs", "changes")
+PLACES: Final = ("", "&device=node-0046", "&domain=leaf-p03-g06-r1-4", "&domain=core-01-16")
 HOSTILE: Final = "</script><img src=x onerror=document.title='owned'>"
 SERIOUS: Final = """axe.run(document, {resultTypes: ["violations"]}).then((found) =>
     found.violations.filter((one) => ["serious", "critical"].includes(one.impact)).map((one) =>
@@ -60,19 +62,28 @@ def text_of(browser: Browser, selector: str) -> str:
     return str(browser.run(f"document.querySelector({json.dumps(selector)}).innerText"))
 
 
-def count_colored(browser: Browser, color: str, picture: str = "picture") -> int:
-    """Return how many pixels of the picture have a color, such as #0a56b0."""
+def count_colored(browser: Browser, token: str, chart: str) -> int:
+    """Return how many pixels of a chart have the color of a token of the page."""
     script = """(() => {
-        const canvas = document.getElementById("PICTURE");
-        const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-        const wanted = COLOR;
         let found = 0;
-        for (let at = 0; at < pixels.length; at += 4)
-            if (wanted.every((value, part) => pixels[at + part] === value)) found += 1;
+        const count = (canvas, wanted) => {
+            const context = canvas.getContext("2d");
+            const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
+            for (let at = 0; at < data.length; at += 4)
+                if (wanted.every((value, part) => data[at + part] === value)) found += 1;
+        };
+        const style = getComputedStyle(document.documentElement).getPropertyValue("--" + TOKEN);
+        const sample = new OffscreenCanvas(1, 1).getContext("2d");
+        sample.fillStyle = style.trim();
+        sample.fillRect(0, 0, 1, 1);
+        const wanted = [...sample.getImageData(0, 0, 1, 1).data.slice(0, 3)];
+        for (const canvas of document.querySelectorAll(CHART + " canvas")) count(canvas, wanted);
         return found;
     })()"""
-    rgb = [int(color[at : at + 2], 16) for at in (1, 3, 5)]
-    return int(browser.run(script.replace("COLOR", json.dumps(rgb)).replace("PICTURE", picture)))
+    filled = script.replace("CHART", json.dumps(chart)).replace("TOKEN", json.dumps(token))
+    browser.wait_for(f"document.querySelector('{chart} canvas')")
+    browser.run("new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))")
+    return int(browser.run(filled))
 
 
 def test_the_login_opens_the_page_and_the_logout_closes_it(
@@ -98,24 +109,65 @@ def test_the_login_opens_the_page_and_the_logout_closes_it(
         browser.open(address, ready="document.querySelector('#token')")
 
 
-def test_the_fabric_shows_the_exchange_of_the_swapped_pair(
+def test_the_overview_says_how_the_fabric_is_and_what_to_fix_first(
+    address: str, scene: PageScene, browser: Browser
+) -> None:
+    browser.open(f"{address}#view=fabric")
+    tiles = text_of(browser, "#tiles")
+    assert f"{len(scene.hosts) - NUM_LOST} of {len(scene.hosts)}" in tiles
+    assert f"{NUM_LOST} nodes\na plan waits for approval" in tiles
+    assert browser.run("document.querySelectorAll('#first li').length") == 5
+    assert count_colored(browser, "warning", "#partition") > 0, "hosts with faults are drawn"
+    browser.run("document.querySelector('#first a').click()")
+    browser.wait_for("document.querySelector('#chosen-finding .finding')")
+
+
+def test_a_swapped_pair_is_drawn_as_the_cables_that_cross(
     address: str, scene: PageScene, browser: Browser
 ) -> None:
     browser.open(f"{address}#view=fabric&device={scene.swapped[0]}")
-    assert f"host {scene.swapped[0]}" in text_of(browser, "#selected")
-    assert "swapped" in text_of(browser, "#selected")
-    assert count_colored(browser, "#1a7f37") > 0, "the exchange is drawn in its color"
+    assert text_of(browser, "#device h2") == f"host {scene.swapped[0]}"
+    assert "swapped" in text_of(browser, "#device .tabulator-row"), "the bad port is the first"
+    drawn = browser.run("document.querySelector('.exchange').textContent")
+    assert all(name in drawn for name in scene.swapped)
+    assert browser.run("document.querySelectorAll('.exchange .today').length") == 2
+    assert count_colored(browser, "swapped", ".grid-chart") > 0
 
 
 def test_the_findings_name_the_plugs_and_the_ones_that_are_new(
     address: str, browser: Browser
 ) -> None:
     browser.open(f"{address}#view=findings&kind=swapped-cable")
-    assert "Exchange the plugs at" in text_of(browser, "#rows")
+    assert "exchange the plugs" in text_of(browser, "#findings-table")
     browser.open(f"{address}#view=findings&since=2026-11-02&age=new&kind=swapped-cable")
-    assert "Exchange the plugs at" in text_of(browser, "#rows")
+    assert "exchange the plugs" in text_of(browser, "#findings-table")
     browser.open(f"{address}#view=findings&since=2026-11-03&age=new")
-    assert browser.run("document.getElementById('rows').rows.length") == 0
+    assert "No finding matches." in text_of(browser, "#findings-table")
+
+
+def test_a_chip_keeps_the_rows_of_its_kind(address: str, browser: Browser) -> None:
+    browser.open(f"{address}#view=findings")
+    browser.focus_by_tab("[data-value=swapped-cable]")
+    browser.press("Enter")
+    browser.wait_for("location.hash.includes('kind=swapped-cable')")
+    cells = "[...document.querySelectorAll('#findings-table .tabulator-cell')]"
+    kinds = browser.run(
+        f"{cells}.filter((one) => one.getAttribute('tabulator-field') === 'kind')"
+        ".map((one) => one.innerText)"
+    )
+    assert set(kinds) == {"swapped-cable"}
+    assert browser.run("document.activeElement.dataset.value") == "swapped-cable"
+
+
+def test_a_finding_is_set_aside_by_a_line_that_the_page_shows(
+    address: str, browser: Browser, tmp_path: Path
+) -> None:
+    browser.open(f"{address}#view=findings&finding=0")
+    browser.run("document.querySelector('#chosen-finding details').open = true")
+    line = text_of(browser, "#chosen-finding pre")
+    silences = tmp_path / "silences.yaml"
+    silences.write_text(line.replace('until: "…"', "until: 2099-01-01"))
+    assert len(read_silences(silences)) == 1
 
 
 def test_the_jobs_show_gangs_free_slots_and_what_a_gang_gets(
@@ -132,15 +184,24 @@ def test_the_jobs_show_gangs_free_slots_and_what_a_gang_gets(
     assert "infeasible: core-01-16: 31 of" in text_of(browser, "#wanted")
 
 
-def test_a_gang_is_marked_in_the_picture(address: str, browser: Browser) -> None:
-    browser.open(f"{address}#view=fabric")
-    assert count_colored(browser, "#0a56b0") == 0
+def test_a_gang_is_marked_in_the_partition_and_its_ring_is_drawn(
+    address: str, browser: Browser
+) -> None:
     browser.open(f"{address}#view=jobs")
+    assert count_colored(browser, "accent", "#job-partition") == 0
+    browser.wait_for(f"document.querySelectorAll('#gangs a').length === {len(GANGS)}")
     browser.focus_by_tab("#gangs a")
+    href = browser.run("document.activeElement.getAttribute('href')")
+    browser.run("dispatchEvent(new Event('hashchange'))")  # draws anew, as a new tree does
+    browser.wait_for(f"document.activeElement.getAttribute('href') === {json.dumps(href)}")
     browser.press("Enter")
-    browser.wait_for("!document.getElementById('fabric').hidden")
-    assert count_colored(browser, "#0a56b0") > 100
-    assert "Gang ml/eval" in text_of(browser, "#selected")
+    browser.wait_for("document.getElementById('gang')")
+    assert count_colored(browser, "accent", "#job-partition") > 100
+    browser.open(f"{address}#view=jobs&gang=ml/llm-pretrain")
+    assert "ml/llm-pretrain" in text_of(browser, "#gang h2")
+    drawn = browser.run("document.querySelector('.ring').getAttribute('aria-label')")
+    assert drawn == "As ranked: leaves a leaf 16 times; Best order: leaves a leaf 2 times"
+    assert "a leaf 16 times (fewest 2)" in text_of(browser, "#gang")
 
 
 def test_the_changes_show_the_held_plan_and_its_command(
@@ -152,14 +213,20 @@ def test_the_changes_show_the_held_plan_and_its_command(
     text = text_of(browser, "#held")
     assert f"{NUM_LOST} nodes would leave a domain" in text
     assert f"toponaut approve --kube {held.hash}" in text
-    assert re.search(rf"node\t{scene.hosts[-1]}\tleaf-\S+\tunplaced", text)
     drawn = browser.run("document.getElementById('held-picture').ariaLabel")
-    assert re.search(r"The held plan: \d+ nodes from leaf-\S+ to no drawn domain", drawn)
-    assert count_colored(browser, "#cf222e", "held-picture") > 0, "nodes that leave are drawn"
-    browser.focus_by_tab("#steps summary")
-    browser.press("Enter")
-    browser.wait_for("document.querySelector('#steps details').open")
-    assert scene.hosts[-1] in text_of(browser, "#steps")
+    assert re.search(r"The held plan: \d+ nodes from leaf-\S+ to elsewhere", drawn)
+    moved = next(name for part, name, *_ in read_held(browser) if part == "node")
+    assert moved in text
+    browser.focus_by_tab("#timeline")
+    assert "Generation 2" in text_of(browser, "#steps h3")
+    browser.press("ArrowLeft")
+    browser.wait_for("document.querySelector('#steps h3').innerText.includes('Generation 1')")
+
+
+def read_held(browser: Browser) -> Any:  # noqa: ANN401 - the changes of the document
+    return browser.run(
+        "fetch('document.json').then((a) => a.json()).then((d) => d.changes.held.changes)"
+    )
 
 
 def test_every_view_is_reached_by_keyboard(address: str, browser: Browser) -> None:
@@ -169,14 +236,6 @@ def test_every_view_is_reached_by_keyboard(address: str, browser: Browser) -> No
         browser.press("Enter")
         browser.wait_for(f"!document.getElementById('{view}').hidden")
         assert browser.run("document.title") == f"Toponaut: {view}"
-    browser.focus_by_tab("#to-fabric")
-    browser.press("Enter")
-    browser.focus_by_tab("#picture")
-    before = browser.run("location.hash")
-    browser.press("+", "ArrowRight")
-    assert browser.run("location.hash") != before
-    browser.press("0")
-    assert "at=" not in browser.run("location.hash")
 
 
 def test_the_search_is_used_by_keyboard(address: str, scene: PageScene, browser: Browser) -> None:
@@ -184,11 +243,11 @@ def test_the_search_is_used_by_keyboard(address: str, scene: PageScene, browser:
     browser.focus_by_tab("#name")
     browser.type_text(scene.hosts[7])
     browser.press("Enter")
-    browser.wait_for(f"document.getElementById('selected').innerText.includes('{scene.hosts[7]}')")
+    browser.wait_for(f"document.querySelector('#device h2')?.innerText === 'host {scene.hosts[7]}'")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("view", [*VIEWS, "login"])
+@pytest.mark.parametrize("view", [*VIEWS, *(f"fabric{place}" for place in PLACES), "login"])
 def test_no_view_has_a_serious_violation(
     view: str, scheme: str, address: str, browser: Browser, scene: PageScene, tmp_path: Path
 ) -> None:
@@ -230,7 +289,7 @@ def test_hostile_names_are_text_in_every_view(view: str, browser: Browser) -> No
         assert browser.run("document.images.length") == 0
         assert browser.run("document.title") == f"Toponaut: {view}"
         if view == "findings":
-            assert HOSTILE in text_of(browser, "#rows")
+            assert HOSTILE in text_of(browser, "#findings")
 
 
 def test_before_the_first_tree_the_page_says_so(browser: Browser) -> None:
@@ -238,3 +297,26 @@ def test_before_the_first_tree_the_page_says_so(browser: Browser) -> None:
         browser.open(f"http://{site.port.address}/", ready="document.body.dataset.failed")
         browser.wait_for("document.getElementById('status').innerText.includes('no tree is known')")
     browser.problems.clear()  # Chromium logs the status 503 and the error that stops the page
+
+
+@pytest.mark.parametrize("view", [*VIEWS, *(f"fabric{place}" for place in PLACES)])
+def test_a_phone_shows_every_view_without_scrolling_sideways(
+    view: str, address: str, browser: Browser
+) -> None:
+    phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    browser.call("Emulation.setDeviceMetricsOverride", **phone)
+    try:
+        browser.open(f"{address}#view={view}")
+        assert browser.run("document.documentElement.scrollWidth") <= phone["width"]
+    finally:
+        browser.call("Emulation.clearDeviceMetricsOverride")
+
+
+def test_the_page_shows_a_change_by_itself(browser: Browser) -> None:
+    with serving() as site:
+        site.show(outcome_of(tree_of("node-1", "node-2")))
+        browser.open(f"http://{site.port.address}/")
+        assert "2 of 2" in text_of(browser, "#tiles")
+        site.show(outcome_of(tree_of("node-1", "node-2", "node-3")))
+        browser.wait_for("document.getElementById('tiles').innerText.includes('3 of 3')")
+        assert "Live, checked" in text_of(browser, "#status")

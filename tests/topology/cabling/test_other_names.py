@@ -5,6 +5,7 @@ from __future__ import annotations
 import random  # noqa: TID251 - seeded
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -18,6 +19,7 @@ from tests.topology.verdicts import collect_claims
 from topology.cabling.plan_diff import CablingDiff, Difference, DifferenceKind, compare_cabling
 from topology.join.fabric_join import build_fabric
 from topology.model.cabling_plan import CablingPlan, PlannedCable
+from topology.model.fabric import Fabric
 from topology.model.facts import Medium
 from topology.synthetic import (
     DamagedFabric,
@@ -38,10 +40,14 @@ SPECS = {
     "a fat tree": SyntheticSpec(FabricKind.FAT_TREE, 32, radix=8),
 }
 WIRINGS = {name: build_wiring(spec) for name, spec in SPECS.items()}
-FABRICS = {name: build_fabric(collect_claims(build_undamaged(WIRINGS[name]))) for name in WIRINGS}
-"""Cabled as planned."""
 PLAN = ("h1:e0 leaf:1", "h2:e0 leaf:2", "h3:e0 leaf:3")
 TWO_LEAVES = (*PLAN, "h4:e0 other:1", "h5:e0 other:2", "h6:e0 other:3")
+
+
+@cache
+def fabric_of(name: str) -> Fabric:
+    """Return a fabric that is cabled as planned."""
+    return build_fabric(collect_claims(build_undamaged(WIRINGS[name])))
 
 
 def renamed(plan: CablingPlan, names: Mapping[str, str]) -> CablingPlan:
@@ -115,7 +121,7 @@ def test_it_recognizes_switches_of_all_tiers_whose_names_are_exchanged() -> None
     names = ["leaf-g01", "leaf-g02", "leaf-g03", "spine-01", "spine-02", "spine-03"]
     exchanged = dict(zip(names, [*names[1:], names[0]], strict=True))
     plan = renamed(plan_of(WIRINGS["a fat tree"]), exchanged)
-    diff = compare_cabling(plan, FABRICS["a fat tree"])
+    diff = compare_cabling(plan, fabric_of("a fat tree"))
     assert names_in(diff) == {new: old for old, new in exchanged.items()}
     assert diff.moves == ()
 
@@ -167,7 +173,7 @@ def test_it_never_moves_a_plug_of_a_fabric_that_is_cabled_as_planned(
 ) -> None:
     title, names = drawn
     wiring = WIRINGS[title]
-    diff = compare_cabling(renamed(plan_of(wiring), names), FABRICS[title])
+    diff = compare_cabling(renamed(plan_of(wiring), names), fabric_of(title))
     assert diff.moves == ()
     assert {row.kind for row in diff.differences} <= {OTHER_NAME, UNKNOWN}
     true_names = {new: old for old, new in names.items()}

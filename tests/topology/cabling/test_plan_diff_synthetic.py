@@ -6,7 +6,7 @@ import pytest
 
 from tests.effort import first_of
 from tests.topology.synthetic.fabrics import seeded
-from tests.topology.verdicts import collect_claims
+from tests.topology.verdicts import collect_claims, infer_from
 from topology.cabling.plan_diff import CablingDiff, DifferenceKind, compare_cabling
 from topology.join.fabric_join import build_fabric
 from topology.model.cabling_plan import CablingPlan, PlannedCable
@@ -68,3 +68,14 @@ def test_it_finds_nothing_in_a_fabric_built_as_planned(spec: SyntheticSpec) -> N
     wiring = build_wiring(spec)
     diff = compare(damage_fabric(wiring, FaultSpec(), rng=seeded(0)))
     assert diff == CablingDiff(num_as_planned=len(wiring.cables))
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS.keys())
+@pytest.mark.parametrize("seed", first_of(range(8), 2))
+def test_it_moves_the_plugs_that_a_finding_about_the_swap_exchanges(
+    spec: SyntheticSpec, seed: int
+) -> None:
+    damaged = damage_fabric(build_wiring(spec), FaultSpec(num_swaps=2), rng=seeded(seed))
+    findings = infer_from(collect_claims(damaged)).findings
+    exchanged = {frozenset(pair) for finding in findings for pair in finding.swap}
+    assert exchanged <= {frozenset({move.cable.b, move.target}) for move in compare(damaged).moves}

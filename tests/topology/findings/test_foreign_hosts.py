@@ -10,11 +10,11 @@ from typing import NamedTuple
 import pytest
 
 from generator.objects.inventory import parse_nodes
+from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from topology.inference.tree_inference import infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import ListedClaim, SweptClaims
 from topology.model.facts import Finding, FindingKind
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
 
 HOSTS = [f"n{number} mlx5_0" for number in range(1, 9)]
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.effort import examples
+from tests.effort import examples, first_of
 from tests.topology.lost_switches import (
     FABRICS,
     LARGE,
@@ -28,6 +28,7 @@ from tests.topology.lost_switches import (
     rails,
 )
 from topology.findings.finding_causes import drop_consequences
+from topology.findings.lost_switches import fold_texts
 from topology.model.errors import ConfigError
 from topology.model.facts import FindingKind, Medium
 from topology.synthetic import FabricKind, FaultSpec, SyntheticSpec, build_wiring
@@ -48,7 +49,7 @@ def check_losses(fabric: Fabric) -> None:
         check_named(wiring, switch, found[0])
 
 
-@pytest.mark.parametrize("fabric", FABRICS, ids=name)
+@pytest.mark.parametrize("fabric", first_of(FABRICS, 4), ids=name)
 def test_a_lost_switch_is_one_finding_that_names_its_neighbors(fabric: Fabric) -> None:
     check_losses(fabric)
 
@@ -58,6 +59,28 @@ def test_a_lost_switch_is_one_finding_that_names_its_neighbors(fabric: Fabric) -
 @pytest.mark.parametrize("fabric", LARGE, ids=name)
 def test_a_lost_switch_of_a_large_fabric_is_one_finding(fabric: Fabric) -> None:
     check_losses(fabric)
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        pytest.param(
+            [f"spine-p{pod:02}-19" for pod in range(1, 33)], "spine-p[01-32]-19", id="of each pod"
+        ),
+        pytest.param(["leaf-1", "leaf-2", "leaf-4"], "leaf-[1-2,4]", id="numbered at the end"),
+        pytest.param(["33", "34"], "[33-34]", id="that are numbers"),
+        pytest.param(["a-1-x", "a-2-y"], "a-1-x,a-2-y", id="that differ twice"),
+        pytest.param(["core"], "core", id="alone"),
+    ],
+)
+def test_it_names_neighbors_in_few_words(names: list[str], text: str) -> None:
+    assert fold_texts(names) == text
+
+
+def test_a_long_list_of_neighbors_ends_after_a_name() -> None:
+    names = [f"spine-{letter * 8}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    shown, cut = fold_texts(names).removesuffix(",…").split(","), fold_texts(names)[-2:]
+    assert (shown, cut) == (names[: len(shown)], ",…")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +127,7 @@ def test_several_lost_switches_are_as_many_findings(
         pytest.param(FaultSpec(lose_hosts=5), id="hosts that are off"),
     ],
 )
-@pytest.mark.parametrize("fabric", FABRICS, ids=name)
+@pytest.mark.parametrize("fabric", first_of(FABRICS, 4), ids=name)
 def test_other_faults_are_no_lost_switch(fabric: Fabric, faults: FaultSpec) -> None:
     assert find_lost(build_wiring(fabric.spec), faults=faults) == []
 

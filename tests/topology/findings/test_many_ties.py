@@ -43,7 +43,7 @@ def join(cables: list[Cable]) -> Fabric:
         + "\n"
         for name, lines in rows.items()
     )
-    return build_fabric(build_sweep_claims(parse_sweep(text.encode(), source="")))
+    return build_fabric(build_sweep_claims(parse_sweep(text.encode(), source="").devices))
 
 
 def guid(name: str) -> str:

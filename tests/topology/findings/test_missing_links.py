@@ -2,13 +2,12 @@
 
 import tracemalloc
 
+from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from topology.findings.missing_links import find_missing_links
 from topology.findings.usual_counts import find_designed_host_links
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import SweptClaims
-from topology.planes.plane import select_compute_plane
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
+from topology.planes.plane_split import select_compute_plane
 from topology.synthetic import (
     FabricKind,
     SyntheticSpec,
@@ -16,6 +15,7 @@ from topology.synthetic import (
     build_wiring,
     sweep_devices,
 )
+from topology.synthetic.sweep_output import render_ibnetdiscover
 from topology.tiers.domain_links import find_domain_links
 from topology.tiers.ranks import rank_switches
 from topology.tiers.tier_groups import group_switches
@@ -48,5 +48,5 @@ def measure_bytes(num_hosts: int) -> int:
 
 
 def test_its_memory_grows_with_the_cables_and_not_with_all_pairs_of_switches() -> None:
-    small, large = measure_bytes(256), measure_bytes(1024)
+    small, large = measure_bytes(128), measure_bytes(512)
     assert large < 8 * small

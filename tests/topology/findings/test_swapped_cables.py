@@ -55,7 +55,7 @@ def test_it_finds_nothing_wrong_with_undamaged_fabrics() -> None:
 def test_it_names_the_swap_that_repairs_two_nics_on_each_other_s_rail() -> None:
     one, other = ("node-0002", "mlx5_1/1"), ("node-0002", "mlx5_2/1")
     found = of_kind(inferred(swap(RAILS, one, other)).findings, FindingKind.WRONG_RAIL)
-    assert swaps(found) == {frozenset({upper(*one), upper(*other)})}
+    assert swaps(found) == {frozenset({PortName(*one), PortName(*other)})}, "on one device"
     assert "on each other's rail" in found[0].message
 
 

@@ -17,6 +17,7 @@ from tests.topology.lattices import (
     ring,
     torus,
 )
+from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from tests.topology.synthetic.fabrics import seeded
 from tests.topology.verdicts import collect_claims, infer_from
 from topology.findings.tree_conformance import MIN_TREENESS, peer_share
@@ -24,7 +25,6 @@ from topology.model.claims import Claim, Origin
 from topology.model.facts import FindingKind, Severity
 from topology.model.pair_counts import count_pairs
 from topology.model.tree import host_partitions
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
 from topology.synthetic import FabricKind, FaultSpec, SyntheticSpec, build_wiring, damage_fabric
 from topology.tiers.domain_links import find_reach
 

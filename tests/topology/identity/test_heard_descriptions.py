@@ -31,7 +31,7 @@ def limit(given: Sequence[Claim]) -> list[Claim]:
     for claim in given:
         heard_descriptions.add(claim.origin, claim.device)
     table = ClaimTable(list(given), [read_facts(claim.device) for claim in given])
-    changed = limit_claims(table, heard_descriptions)
+    changed = limit_claims(table, heard_descriptions).changed_claims
     return [changed.get(number, claim) for number, claim in enumerate(given)]
 
 
@@ -112,3 +112,52 @@ def test_the_order_of_claims_has_no_effect_on_testimony(shuffled: list[Claim]) -
         for neighbor in port.neighbors
     }
     assert names == {"leaf1", "leaf2"}
+
+
+def ports_of(leaf: str, *nodes: str, chassis: str = "leaf1") -> list[Claim]:
+    """Return reports of hosts at the first ports of a leaf that sends this chassis id."""
+    ids = heard_from(chassis, "").device_ids
+    entries = [heard_from(leaf, f"swp{number}") for number in range(1, len(nodes) + 1)]
+    return [
+        report(node, {"eth0": [entry._replace(device_ids=ids)]})
+        for node, entry in zip(nodes, entries, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param(
+            [*ports_of("leaf1", *hosts(1, 4)), *ports_of("leaf2", *hosts(5, 8))],
+            {"leaf1": set(hosts(1, 4)), "leaf2": set(hosts(5, 8))},
+            id="two leaves with cables at the same ports",
+        ),
+        pytest.param(
+            [*ports_of("leaf1", *hosts(1, 4)), *ports_of("leaf2", "h00", "h00", "h00")],
+            {"leaf1": set(hosts(1, 4))},
+            id="one host that names the leaf otherwise",
+        ),
+        pytest.param(
+            ports_of("leaf1", *hosts(1, 4))[:2] + ports_of("new-name", *hosts(1, 4))[2:],
+            {"leaf1": set(hosts(1, 4))},
+            id="one leaf whose new name only some hosts have heard",
+        ),
+    ],
+)
+def test_two_switches_with_one_chassis_id_are_told_apart_by_their_ports(
+    given: list[Claim], expected: dict[str, set[str]]
+) -> None:
+    fabric = build_fabric(given)
+    nodes: dict[str, set[str]] = {}
+    for link in fabric.links:
+        host, leaf = sorted(fabric.ports[end].device for end in (link.a, link.b))
+        nodes.setdefault(fabric.devices[leaf].name, set()).add(fabric.devices[host].name)
+    assert {name: found - {"h00"} for name, found in nodes.items() if found - {"h00"}} == expected
+    messages = [finding.message for finding in fabric.findings]
+    assert any("it identifies neither" in message for message in messages) == (len(expected) > 1)
+
+
+def test_each_of_three_switches_with_one_chassis_id_is_named() -> None:
+    given = [claim for leaf in "123" for claim in ports_of(f"leaf{leaf}", f"h{leaf}1", f"h{leaf}2")]
+    found = " ".join(finding.message for finding in build_fabric(given).findings)
+    assert all(name in found for name in ("leaf1", "leaf2", "leaf3"))

@@ -8,13 +8,13 @@ import pytest
 from generator.ingest.captures import read_captures
 from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.cables import of_kind
+from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from tests.topology.verdicts import infer_from
 from topology.inference.tree_inference import Inference
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin
 from topology.model.facts import FindingKind
 from topology.model.tree import host_partitions
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
 
 pytestmark = needs_samples
 

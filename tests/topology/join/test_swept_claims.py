@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from tests.effort import examples
 from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.sources.damage import damaged
+from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from tests.topology.sources.plain import case_id, cases
 from tests.topology.verdicts import collect_claims
 from topology.join.fabric_join import build_fabric
@@ -32,10 +33,7 @@ from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, Por
 from topology.model.ids import Id, IdKind
 from topology.model.lazy_rows import LazyRows, rows_at
 from topology.reports.packed_reports import PackedClaim, pack_device
-from topology.sources.ibnetdiscover.chunks import NumpyReader
-from topology.sources.ibnetdiscover.devices import DeviceBuilder
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
+from topology.sources.ibnetdiscover import devices
 from topology.synthetic import (
     DamagedFabric,
     FabricKind,
@@ -44,6 +42,7 @@ from topology.synthetic import (
     build_wiring,
     sweep_devices,
 )
+from topology.synthetic.sweep_output import render_ibnetdiscover
 
 SPEC = SyntheticSpec(FabricKind.RAIL, 24, rails=4, radix=8)
 SWEEP = render_ibnetdiscover(sweep_devices(build_undamaged(build_wiring(SPEC))))
@@ -90,7 +89,7 @@ def others(fabric: DamagedFabric, parts: Sequence[str]) -> list[Claim]:
 
 
 def swept(raw: bytes) -> SweptClaims:
-    return SweptClaims(parse_ibnetdiscover(raw, fast=NumpyReader()).devices)
+    return SweptClaims(parse_ibnetdiscover(raw).devices)
 
 
 def same(sweeps: Sequence[SweptClaims], beside: Sequence[Claim] = ()) -> None:
@@ -285,7 +284,7 @@ def test_each_report_is_read_once_and_no_device_of_a_sweep_is_built(
     ]
     sweep = swept(RAIL)
     built: list[object] = []
-    monkeypatch.setattr(DeviceBuilder, "build", lambda _, records: built.append(records))
+    monkeypatch.setattr(devices, "_build_device", lambda *place: built.append(place))
     _CountedClaim.reads.clear()
     build_fabric([*beside, sweep])
     assert built == []

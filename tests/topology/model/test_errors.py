@@ -56,6 +56,18 @@ def test_it_is_one_line_that_survives_pickling(error: TopologyError, text: str) 
     assert str(pickle.loads(pickle.dumps(error))) == text  # noqa: S301 - our own bytes
 
 
+@given(st.text(), st.text(), st.text())
+def test_no_error_steers_the_terminal(problem: str, place: str, excerpt: str) -> None:
+    for error in (
+        ConfigError(f"{place}: {problem}"),
+        ParseError(problem, source=place, line=1, excerpt=excerpt),
+        PlacementRequestError(place, problem),
+        KubeConflict(problem, status=409, reason=place),
+    ):
+        assert str(error).isprintable()
+        assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301 - our own bytes
+
+
 def test_it_has_one_base_class() -> None:
     assert issubclass(ConfigError, TopologyError)
     assert issubclass(ParseError, TopologyError)

@@ -26,7 +26,7 @@ from topology.model.facts import (
     PortState,
     Severity,
 )
-from topology.planes.plane import PlaneSplit
+from topology.planes.plane_split import PlaneSplit
 from topology.planes.policy import COMPUTE
 
 IB, ETH = Medium.INFINIBAND, Medium.ETHERNET
@@ -424,6 +424,19 @@ def test_it_never_moves_to_other_ports_when_any_cable_vanishes(
     split = split_of(thinned)
     linked = {split.fabric.ports[edge.a_port].name for edge in split.plane(COMPUTE).host_edges}
     assert linked <= chosen
+
+
+def test_ports_whose_few_cables_show_no_larger_network_are_all_compute() -> None:
+    hosts = hosts_of(IB4, FRONT, MANAGEMENT)
+    linked = {("h0", 1), ("h1", 0), ("h1", 2), ("h2", 3)}
+    thinned = {
+        host: [
+            port if (host, number) in linked else port._replace(neighbors=())
+            for number, port in enumerate(ports)
+        ]
+        for host, ports in hosts.items()
+    }
+    assert compute_of(split_of(thinned)) == compute_of(split_of(hosts))
 
 
 @settings(max_examples=examples(30))

@@ -21,7 +21,7 @@ from tests.topology.networks import (
 from topology.model.facts import GpuDistance, Port
 from topology.planes.cables import is_management_name
 from topology.planes.default_policy import plane_in_name
-from topology.planes.plane import select_compute_plane
+from topology.planes.plane_split import select_compute_plane
 from topology.planes.policy import COMPUTE, MANAGEMENT, STORAGE, PlaneReason
 
 C, S, M = COMPUTE, STORAGE, MANAGEMENT

@@ -14,13 +14,13 @@ import pytest
 
 from generator.ingest.captures import read_captures
 from tests.shared_samples import SAMPLES, needs_samples
+from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from topology.inference.tree_inference import infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin
 from topology.model.facts import FindingKind
-from topology.planes.plane import PlaneSplit, split_planes
+from topology.planes.plane_split import PlaneSplit, split_planes
 from topology.planes.policy import COMPUTE, PlanePolicy, PlaneReason, PortRule
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
 
 pytestmark = needs_samples
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.model.claims import Claim, Origin, SweptClaim
+from topology.model.claims import Claim, Origin
 from topology.model.facts import (
     Capability,
     Device,
@@ -88,5 +88,4 @@ def test_it_has_only_the_name_of_its_node() -> None:
 def test_it_differs_from_claims_of_other_origins(origin: Origin) -> None:
     claim = PackedClaim(pack_device(DEVICE), "n1", node=None)
     assert claim != Claim(DEVICE, origin)
-    assert claim != SweptClaim((DEVICE,), 0, "n1")
     assert claim != DEVICE

@@ -6,16 +6,18 @@ from pathlib import Path
 import pytest
 
 from tests.golden import Golden
+from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from tests.topology.sources.plain import case_id, cases, expected_text
+from topology.model.facts import ParseResult
 from topology.sources.host.nvidia_smi import build_clique_port, derive_clique, parse_gpu_fabrics
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
 from topology.sources.infiniband.sysfs import parse_ib_sysfs
 from topology.sources.lldp.lldpcli import parse_neighbors
 
 
 @pytest.mark.parametrize("path", cases("ibnetdiscover"), ids=case_id)
 def test_it_reads_an_ibnetdiscover_file_as_expected(path: Path, golden: Golden) -> None:
-    parsed = parse_ibnetdiscover(path.read_bytes(), source=path.name)
+    found = parse_ibnetdiscover(path.read_bytes(), source=path.name)
+    parsed = ParseResult(tuple(found.devices), found.errors)
     golden.check(path.with_name("expected.json"), expected_text(parsed))
 
 

@@ -1,5 +1,6 @@
 import pytest
 
+from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from tests.topology.synthetic.fabrics import (
     SPECS,
     cut,
@@ -9,8 +10,6 @@ from tests.topology.synthetic.fabrics import (
 from topology.model.facts import Device, DeviceKind, Medium, Port, PortState
 from topology.model.ids import Id, IdKind
 from topology.reports.neighbor_report import build_report, extract_device
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
     DamagedFabric,
     FaultSpec,
@@ -20,6 +19,7 @@ from topology.synthetic import (
     report_claims,
     sweep_devices,
 )
+from topology.synthetic.sweep_output import render_ibnetdiscover
 
 RAILS = build_undamaged(build_wiring(SPECS["rails in three tiers"]))
 PAIRS = build_undamaged(build_wiring(SPECS["MLAG pairs on Ethernet"]))

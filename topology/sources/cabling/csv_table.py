@@ -23,6 +23,8 @@ _COLUMNS: Final = {
 _TYPES: Final = ("side a type", "side b type")
 _NETWORK_TYPES: Final = frozenset({"dcim.interface", ""})
 _PANEL_TYPES: Final = frozenset({"dcim.frontport", "dcim.rearport"})
+_SAFE_STARTS: Final = ("'=", "'+", "'-", "'@")
+"""What the CSV of Toponaut and of other tools begins with for a name that would be a formula."""
 _MAX_COLUMNS: Final = 1000
 """NetBox exports about twenty."""
 _DELIMITERS: Final = (",", ";", "\t")
@@ -141,10 +143,16 @@ def _parse_record(
         return ParseError(PANEL_PROBLEM, line=line, excerpt=text)
     if not types <= _NETWORK_TYPES or _is_decommissioned(cells, layout.status):
         return None
-    device_a, port_a, device_b, port_b = (cells[column].strip() for column in layout.ends)
+    device_a, port_a, device_b, port_b = (_read_name(cells[column]) for column in layout.ends)
     if layout.form != "csv" and any("," in port for port in (port_a, port_b)):
         return ParseError(BREAKOUT_PROBLEM, line=line, excerpt=text)
     return PlannedCable(device_a, port_a, device_b, port_b, line)
+
+
+def _read_name(cell: str) -> str:
+    """Return a name without the apostrophe that keeps a spreadsheet from running it."""
+    name = cell.strip()
+    return name[1:] if name.startswith(_SAFE_STARTS) else name
 
 
 def _is_decommissioned(cells: Sequence[str], status: int | None) -> bool:

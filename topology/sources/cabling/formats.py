@@ -262,7 +262,8 @@ def parse_topology_file(lines: Sequence[str]) -> Iterator[PlannedCable | ParseEr
             continue
         else:
             problem = "expected TYPE NAME, or PORT -> TYPE NAME PORT"
-            system = system if line[0].isspace() else ""
+            if not line[0].isspace():  # a damaged system line: its ports belong to no known system
+                system = ""
         if problem:
             yield ParseError(problem, line=number, excerpt=line.strip())
         else:
@@ -350,7 +351,10 @@ def _tokens(text: str) -> Iterator[_Token]:
             token = _Token("name", name, line)
         else:
             token = _Token(kind, match[0], line)
-        depth = max(0, depth + {"[": 1, "]": -1}.get(token.text if kind == "mark" else "", 0))
+        if kind == "mark" and token.text == "[":
+            depth += 1
+        elif kind == "mark" and token.text == "]":
+            depth = max(0, depth - 1)
         if depth == 0 and kind != "skip" and token.text != "]":
             yield token
         line += match[0].count("\n")

@@ -90,7 +90,7 @@ def _find_short_block(raw: bytes) -> str:
 
 
 def _find_lost_switch(raw: bytes) -> str:
-    """Return that cables lead to switches that have no block, empty if none does."""
+    """Return the problem that cables lead to switches without a block; empty if none does."""
     listed = {int(match[1], 16) for match in _SWITCH_HEAD.finditer(raw)}
     peers = {
         int(match[1], 16)

@@ -1,8 +1,8 @@
 """`/sys/class/infiniband`: the node's own HCAs, which identify it on InfiniBand.
 
 Pure: the caller reads the files. Skips virtual functions and management devices (`smi*`), which
-have no cables. The cable of a RoCE port belongs to its network interface; this module returns what
-names that interface.
+have no cables. The cable of a RoCE port belongs to its network interface; this module returns the
+facts that identify that interface.
 
 Source: Documentation/ABI/stable/sysfs-class-infiniband of the kernel; make_default_gid in
 drivers/infiniband/core/cache.c for the default GID of RoCE.

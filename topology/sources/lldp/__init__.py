@@ -4,7 +4,6 @@
 - neighbor_table: the neighbors of every port, by time and TTL
 - pcap: capture files
 - lldpcli: the output of `lldpcli -f json0`, json and keyvalue
-- lldpcli_keyvalue: the lines of keyvalue, turned into the shape of json0
 - ids: which chassis ids and port ids identify a device or port
 
 Imports `topology.model` and `sources.unsupported_formats`.

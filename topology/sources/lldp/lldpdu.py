@@ -214,7 +214,7 @@ def _with_tlv(pdu: Lldpdu, tlv: _Tlv) -> Lldpdu:
         return replace(pdu, system_name=_text(tlv.value))
     if tlv.kind == _CAPABILITIES:
         enabled = _number(tlv, tlv.value, 4) & 0xFFFF  # the first half are those it could have
-        found = tuple(one for at, one in enumerate(Capability) if enabled & (1 << at))
+        found = tuple(capability for at, capability in enumerate(Capability) if enabled & (1 << at))
         return replace(pdu, capabilities=found)
     if tlv.kind == _ADDRESS:
         return replace(pdu, addresses=pdu.addresses + _address(tlv))

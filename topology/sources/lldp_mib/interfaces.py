@@ -2,7 +2,7 @@
 
 lldpLocPortNum is an ifIndex on most devices, on some ports of other devices, and on no port of the
 rest. So the name of a port decides if there is one. If no port table has the port, the number is
-one of a bridge port or an ifIndex, in one way for the whole device.
+that of a bridge port or an ifIndex, the same for the whole device.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Interface(NamedTuple):
     alias: str
     """ifAlias: the name that an operator gave it."""
     mac: str | None
-    """None if it has no MAC address that is unique to this device."""
+    """The MAC address; None if the interface has none that is unique to this device."""
     is_physical: bool
-    """Whether it may have a cable: its type is Ethernet or unknown."""
+    """Whether the interface may have a cable: its type is Ethernet or unknown."""
     is_lag: bool
     rate_bps: int | None
     state: PortState
@@ -65,7 +65,7 @@ class InterfaceTable:
     """All interfaces of a device, found by ifIndex, name, description, MAC or alias."""
 
     by_index: Mapping[int, Interface]
-    """In the order of ifIndex."""
+    """The interfaces in the order of ifIndex."""
     _by_word: dict[str, int] = field(default_factory=dict)
     """Name, description, MAC or alias to ifIndex; -1 if several interfaces share it."""
 
@@ -98,7 +98,7 @@ class InterfaceTable:
     def find_numbered_ports(
         self, numbers: Iterable[int], heard: Sequence[int], bridge_ports: Mapping[int, int]
     ) -> dict[int, int]:
-        """Map local LLDP ports that have only a number to their ifIndex, where it is known.
+        """Map local LLDP ports that have only a number to their ifIndex, if it is known.
 
         By the LLDP-MIB the number is that of a bridge port on a bridge, else an ifIndex. Real
         devices do either, and each device does only one of them. A reading counts if it maps each
@@ -106,20 +106,21 @@ class InterfaceTable:
         are up decide.
 
         Args:
-            numbers: those of all such ports.
-            heard: those of the ports with neighbors, which decide.
+            numbers: the numbers of all such ports.
+            heard: the numbers of the ports with neighbors, which decide.
             bridge_ports: ifIndex by dot1dBasePort.
         """
-        way: Mapping[int, int] = {number: number for number in numbers}
+        index_of: Mapping[int, int] = {number: number for number in numbers}
         if heard:
-            ways = {
-                tuple(way.get(number, -1) for number in heard): way for way in (bridge_ports, way)
+            readings = {
+                tuple(reading.get(number, -1) for number in heard): reading
+                for reading in (bridge_ports, index_of)
             }
-            possible = [found for found in ways if self._can_hear(found)]
+            possible = [indexes for indexes in readings if self._can_hear(indexes)]
             if len(possible) > 1:
-                possible = [found for found in possible if not self._count_down(found)]
-            way = ways[possible[0]] if len(possible) == 1 else {}
-        found = {number: self.by_index.get(way.get(number, -1)) for number in numbers}
+                possible = [indexes for indexes in possible if not self._count_down(indexes)]
+            index_of = readings[possible[0]] if len(possible) == 1 else {}
+        found = {number: self.by_index.get(index_of.get(number, -1)) for number in numbers}
         return {
             number: interface.if_index
             for number, interface in found.items()

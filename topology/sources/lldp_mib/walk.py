@@ -66,7 +66,7 @@ class _PortDraft:
     interface: Interface | None = None
     local: LocalPort | None = None
     neighbors: dict[Neighbor, None] = field(default_factory=dict)
-    """In the order of the table, without duplicates."""
+    """The neighbors in the order of the table, without duplicates."""
 
 
 def parse_walk(
@@ -123,7 +123,7 @@ def parse_snmpwalk_text(
 
 
 def _find_open_line(raw: bytes) -> str:
-    """Return that the last line may lack its end, else empty.
+    """Return the problem that the last line may lack its end; otherwise empty.
 
     Without a line end, only a closed quote shows the end of a text. snmprec files often have none.
     """
@@ -293,7 +293,8 @@ def _port(draft: _PortDraft, name: str, macs: Mapping[int, str]) -> Port:
         ids.add(Id(IdKind.IFINDEX, str(interface.if_index)))
         ids.update(Id(IdKind.IFNAME, word) for word in (interface.name, interface.descr) if word)
         mac = macs.get(interface.if_index)
-        ids.update({Id(IdKind.MAC, mac)} if mac else ())
+        if mac:
+            ids.add(Id(IdKind.MAC, mac))
     return Port(
         name=name,
         ids=tuple(sorted(ids)),
@@ -328,7 +329,7 @@ def find_cut_walk(rows: Sequence[WalkRow]) -> str:
     tables does not show. Source: IEEE 802.1AB 11.5 (columns that are mandatory), RFC 2863.
 
     Args:
-        rows: in the order of the file.
+        rows: the rows in the order of the file.
     """
     last = rows[-1][0] if rows else ()
     table = next((entry for entry in _LAST_MANDATORY if last[: len(entry)] == entry), None)

@@ -5,31 +5,40 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from generator.cli import options
-from generator.cli.exit_codes import ExitCode, exit_with_problems, exit_without_data
+from generator.cli.exit_codes import ExitCode, exit_with_problems
 from generator.cli.history_access import find_generation_since, open_given_history, show_time
 from generator.cli.options import HistoryOptions, InputOptions
 from generator.cli.output import Table, Text, open_progress, print_document, show_count
 from generator.cli.silence_file import print_expired_silences, read_silences
+from generator.cli.work_orders import (
+    ORDERS,
+    OrderOptions,
+    Places,
+    print_order,
+    read_places,
+    warn_of_racks,
+)
 from generator.history.tree_changes import (
-    OUTSIDE,
     PlaceChange,
     TreePart,
     compare_trees,
     count_changes,
     render_change,
+    show_before,
+    show_place,
 )
 from generator.kube.access import ClusterAccess
 from generator.observe.domain_witness import Witness, compare_witness
 from runtime.clock import utc_now
 from topology.findings.silences import (
     Silence,
+    SilencedRow,
     SilenceSplit,
     SilenceSubject,
     render_silence,
@@ -42,8 +51,10 @@ from topology.model.tree import API_VERSION, TopologyTree
 
 if TYPE_CHECKING:
     from generator.ingest.sources import Sources
-    from generator.store.base import StoredHyperNodes
+    from generator.kube.cache import Listing
+    from generator.outputs.hypernode.model import HyperNode
     from topology.cabling.plan_diff import CablingDiff, Difference, Move, ObservedCable
+    from topology.model.fabric import Fabric
 
 MAX_PLAN_BYTES: Final = 256 << 20
 _MAX_UNPLANNED_SHOWN: Final = 20
@@ -52,7 +63,13 @@ _MAX_ROWS_SHOWN: Final = 100
 _MESSAGE_CHARS: Final = 600
 
 
-@options.command("diff")
+@options.command(
+    "diff",
+    examples=(
+        "toponaut diff --cabling plan.csv --reports fabric/reports",
+        "toponaut diff --since 2025-11-01 --store store",
+    ),
+)
 def command(
     *,
     sources: InputOptions,
@@ -71,7 +88,11 @@ def command(
     all: bool = options.option(  # noqa: A002 - the option's name
         "Print every row, not the first 100 of a table."
     ),
-    output: str = options.OUTPUT,
+    order: OrderOptions,
+    output: str = options.output_of(
+        *ORDERS,
+        note=" The work orders have the moves of --cabling, as Markdown, CSV, and a page to print.",
+    ),
 ) -> None:
     """Compare the fabric with a cabling plan, with labels or HyperNodes, or with its past.
 
@@ -87,15 +108,20 @@ def command(
         raise click.UsageError("--store and --history apply to --since only")
     if cabling is None and silence is not None:
         raise click.UsageError("--silence applies to --cabling only")
+    order.check_format(output)
+    if cabling is None and (output in ORDERS or order.racks):
+        raise click.UsageError("work orders and --racks apply to --cabling only")
     limit = None if all else _MAX_ROWS_SHOWN
     if cabling is not None:
-        compared = _compare_cabling(sources, cabling, silence, limit=limit)
+        compared = _compare_cabling(sources, cabling, silence, order, limit=limit)
     elif since is not None:
         compared = _compare_past(sources, history, since, limit=limit)
     else:
         compared = _compare_witness(sources, Witness(str(against)))
-    document = compared.build_document() if output != "text" else None
-    print_document(document, output, text=compared.build_text)
+    if compared.print_order and output in ORDERS:
+        compared.print_order(output)
+    else:
+        print_document(compared.document, output, text=lambda: compared.text)
     print_expired_silences(compared.expired)
     failed = ExitCode.CHECK_FAILED if check and compared.differs else None
     exit_with_problems(compared.problems, failed)
@@ -104,11 +130,13 @@ def command(
 class _Comparison(NamedTuple):
     """What is printed, whether anything differs, and the input that was skipped."""
 
-    build_document: Callable[[], object]
-    build_text: Callable[[], Text]
+    document: object
+    text: Text
     differs: bool
     problems: tuple[ParseError, ...]
     expired: tuple[Silence, ...] = ()
+    print_order: Callable[[str], None] | None = None
+    """Prints the work order in a format; None without a plan."""
 
 
 class _DiffResult(NamedTuple):
@@ -119,7 +147,12 @@ class _DiffResult(NamedTuple):
 
 
 def _compare_cabling(
-    given: InputOptions, cabling: Path, silence: Path | None, *, limit: int | None
+    given: InputOptions,
+    cabling: Path,
+    silence: Path | None,
+    order: OrderOptions,
+    *,
+    limit: int | None,
 ) -> _Comparison:
     from generator.cli.observation import parse_sources, read_claims
     from topology.cabling.plan_diff import compare_cabling
@@ -135,7 +168,8 @@ def _compare_cabling(
         not_compared = ParseError("not compared with the plan: an input is cut", source="diff")
         exit_with_problems((not_compared, *plan.errors, *inputs.problems))
     with open_progress("comparing the cables"):
-        diff = compare_cabling(plan, build_fabric(inputs.all_claims))
+        fabric = build_fabric(inputs.all_claims)
+        diff = compare_cabling(plan, fabric)
     rows = split_silenced(
         diff.differences,
         silences,
@@ -144,12 +178,43 @@ def _compare_cabling(
     )
     groups = {row.group for row in rows.active}
     result = _DiffResult(diff, rows, tuple(move for move in diff.moves if move.group in groups))
+    places = read_places(inputs.inventory, order.racks)
+    sections = _list_sections(result, limit)
+    has_cables = bool(fabric.links) or limit is None
     return _Comparison(
-        partial(_render_document, result, limit),
-        partial(_list_parts, result, limit),
+        _render_document(result, sections),
+        _list_parts(result, sections) if has_cables else _explain_no_cables(plan),
         bool(rows.active),
         (*plan.errors, *diff.errors, *inputs.problems),
         rows.expired,
+        lambda output: _print_order(result, places, order, output, fabric),
+    )
+
+
+def _print_order(
+    result: _DiffResult, places: Places, order: OrderOptions, output: str, fabric: Fabric
+) -> None:
+    from generator.outputs.plan_order import build_plan_order
+    from generator.outputs.work_order import DIFFERENCES
+
+    if not fabric.links:
+        raise ConfigError("this input shows no cable, so a work order would plug in every one")
+    active = result.rows.active
+    steps = build_plan_order(active, result.moves, places.by_device)
+    print_order(steps, order, output, num_all=len(active), source=DIFFERENCES)
+    if order.racks is not None:
+        known = {name for device in fabric.devices for name in (device.name, device.node)}
+        shown = {step.device for step in steps.steps}
+        warn_of_racks(places, {*places.in_file} - known, shown)
+
+
+def _explain_no_cables(plan: CablingPlan) -> str:
+    """Return the one line that says why no cable can be compared."""
+    return (
+        f"the plan lists {show_count(len(plan.cables), 'cable')}; this input shows none, so "
+        "nothing is compared: it has ports without neighbors. Add what shows cables: a sweep "
+        "(--ibnetdiscover), LLDP (--lldpcli) or walks of switches (--snmpwalk). "
+        "toponaut findings says which are missing; --all prints each row."
     )
 
 
@@ -159,8 +224,8 @@ def read_plan(file: Path) -> CablingPlan:
     Raises:
         ConfigError: the file cannot be read, or has no cable, so that every cable would be extra.
     """
-    from generator.cli.input_files import read_input
     from generator.store.file_kinds import FileKind, expect_kind
+    from generator.store.local_files import read_input
     from topology.sources.cabling.formats import parse_cabling
 
     source, raw = read_input(str(file), MAX_PLAN_BYTES)
@@ -172,34 +237,75 @@ def read_plan(file: Path) -> CablingPlan:
     return plan
 
 
-def _render_document(result: _DiffResult, limit: int | None) -> dict[str, Any]:
-    """Return the tables, each with at most `limit` rows; `leftOut` counts the others."""
-    tables: dict[str, Sequence[object]] = {
-        "rows": result.rows.active,
-        "moves": result.moves,
-        "silenced": result.rows.silenced,
-        "unplanned": result.diff.unplanned,
-    }
+class _Section(NamedTuple):
+    """One table of a comparison with a plan."""
+
+    key: str
+    """The key in the document."""
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[dict[str, Any], tuple[str, ...]]]
+    """Each that is printed, as JSON and as cells."""
+    num_all: int
+    """The number of all rows, also of rows that are not printed."""
+
+
+def _list_sections(result: _DiffResult, limit: int | None) -> list[_Section]:
+    """Return the tables, each with at most `limit` rows."""
+    active, silenced = result.rows.active, result.rows.silenced
+    moves, unplanned = result.moves, result.diff.unplanned
+    return [
+        _Section(
+            *("rows", "", ("kind", "what to do")),
+            [
+                (_render_row(row), (row.kind.value, show(row.message, _MESSAGE_CHARS)))
+                for row in active[:limit]
+            ],
+            len(active),
+        ),
+        _Section(
+            *("moves", "moves, in this order:", ("step", "action")),
+            [
+                (_render_move(move), (str(step), _describe_move(move)))
+                for step, move in enumerate(moves[:limit], 1)
+            ],
+            len(moves),
+        ),
+        _Section(
+            *("silenced", "silenced:", ("kind", "until", "reason", "difference")),
+            [_build_silenced(row) for row in silenced[:limit]],
+            len(silenced),
+        ),
+        _Section(
+            *("unplanned", "not in the plan, no fault:", ("end", "other end", "reason")),
+            [
+                (
+                    {**_render_cable(cable), "reason": reason.value},
+                    (show_end(cable.a), show_end(cable.b), reason.value),
+                )
+                for cable, reason in unplanned[:limit]
+            ],
+            len(unplanned),
+        ),
+    ]
+
+
+def _build_silenced(row: SilencedRow[Difference]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    reason, until = row.silence.reason, row.silence.until.isoformat()
+    texts = (show(text, _MESSAGE_CHARS) for text in (reason, row.row.message))
+    document = {**_render_row(row.row), "reason": reason, "until": until}
+    return document, (row.row.kind.value, until, *texts)
+
+
+def _render_document(result: _DiffResult, sections: Sequence[_Section]) -> dict[str, Any]:
+    """Return the tables; `leftOut` counts the rows that are not in them."""
     return {
         "apiVersion": API_VERSION,
         "kind": "CablingDiff",
         "asPlanned": result.diff.num_as_planned,
-        "rows": [_render_row(row) for row in result.rows.active[:limit]],
-        "moves": [_render_move(move) for move in result.moves[:limit]],
-        "silenced": [
-            {
-                **_render_row(silenced.row),
-                "reason": silenced.silence.reason,
-                "until": silenced.silence.until.isoformat(),
-            }
-            for silenced in result.rows.silenced[:limit]
-        ],
+        **{section.key: [row for row, _ in section.rows] for section in sections},
         "expired": [render_silence(silence) for silence in result.rows.expired],
-        "unplanned": [
-            {**_render_cable(unplanned.cable), "reason": unplanned.reason.value}
-            for unplanned in result.diff.unplanned[:limit]
-        ],
-        "leftOut": {name: len(rows) - len(rows[:limit]) for name, rows in tables.items()},
+        "leftOut": {section.key: section.num_all - len(section.rows) for section in sections},
     }
 
 
@@ -237,48 +343,24 @@ def _render_move(move: Move) -> dict[str, Any]:
     }
 
 
-def _list_parts(result: _DiffResult, limit: int | None) -> Iterator[str | Table]:
-    """Yield the tables, each with at most `limit` rows and the number of the others."""
-    rows, moves, unplanned = result.rows, result.moves, result.diff.unplanned
-    differences = [
-        (row.kind.value, show(row.message, _MESSAGE_CHARS)) for row in rows.active[:limit]
-    ]
-    yield from _list_section("", Table(("kind", "what to do"), differences), rows.active)
-    steps = [(str(step), _describe_move(move)) for step, move in enumerate(moves[:limit], 1)]
-    yield from _list_section("moves, in this order:", Table(("step", "action"), steps), moves)
-    silenced = [
-        (
-            row.row.kind.value,
-            row.silence.until.isoformat(),
-            show(row.silence.reason, _MESSAGE_CHARS),
-            show(row.row.message, _MESSAGE_CHARS),
-        )
-        for row in rows.silenced[:limit]
-    ]
-    table = Table(("kind", "until", "reason", "difference"), silenced)
-    yield from _list_section("silenced:", table, rows.silenced)
-    cables = [
-        (show_end(row.cable.a), show_end(row.cable.b), row.reason.value)
-        for row in unplanned[:_MAX_UNPLANNED_SHOWN]
-    ]
-    table = Table(("end", "other end", "reason"), cables)
-    yield from _list_section("not in the plan, no fault:", table)
-    if len(unplanned) > len(cables):
-        yield f"and {len(unplanned) - len(cables)} more"
-    yield _render_total(result)
-
-
-def _list_section(title: str, table: Table, rows: Sequence[object] = ()) -> Iterator[str | Table]:
-    """Yield a title, a table, and how many more of the rows there are; nothing without rows."""
-    if not table.rows:
-        return
-    if title:
-        yield title
-    yield table
-    yield ""
-    if len(rows) > len(table.rows):
-        yield f"and {len(rows) - len(table.rows)} more; --all prints them"
+def _list_parts(result: _DiffResult, sections: Sequence[_Section]) -> Iterator[str | Table]:
+    """Yield the tables that have rows, each with the number of rows left out."""
+    for section in sections:
+        is_fault = section.key != "unplanned"
+        rows = section.rows if is_fault else section.rows[:_MAX_UNPLANNED_SHOWN]
+        if not rows:
+            continue
+        if section.title:
+            yield section.title
+        yield Table(section.columns, [cells for _, cells in rows])
         yield ""
+        more = section.num_all - len(rows)
+        if more and is_fault:
+            yield f"and {more} more; --all prints them"
+            yield ""
+        elif more:
+            yield f"and {more} more"
+    yield _render_total(result)
 
 
 def _describe_move(move: Move) -> str:
@@ -337,9 +419,7 @@ def _compare_past(
         "rows": [render_change(change) for change in changes[:limit]],
         "leftOut": len(changes) - len(changes[:limit]),
     }
-    return _Comparison(
-        lambda: document, partial(_build_change_table, changes, limit), bool(changes), problems
-    )
+    return _Comparison(document, _build_change_table(changes, limit), bool(changes), problems)
 
 
 def _build_change_table(changes: Sequence[PlaceChange], limit: int | None) -> Table:
@@ -354,26 +434,16 @@ def _build_change_table(changes: Sequence[PlaceChange], limit: int | None) -> Ta
 
 
 def _build_cells(change: PlaceChange) -> tuple[str, ...]:
-    places = (_show_place(change.part, place) for place in (change.before, change.after))
-    return (change.part.value, show(change.name), *places)
-
-
-def _show_place(part: TreePart, place: str | None) -> str:
-    if place is None:
-        return "-"
-    if place == OUTSIDE:
-        return "unplaced" if part is TreePart.NODE else "top"
-    return show(place)
+    now = show_place(change.part, change.after)
+    return (change.part.value, show(change.name), show_before(change), now)
 
 
 def _list_totals(changes: Sequence[PlaceChange]) -> Iterator[str]:
     for part in TreePart:
         counts = count_changes(changes, part)
-        for number, what in zip(counts, ("added", "removed", "moved"), strict=True):
+        for what, number in counts._asdict().items():
             if number:
-                plural = {TreePart.SWITCH: "switches"}.get(part)
-                name = plural if plural and number != 1 else part.value
-                yield f"{number} {name} {what}" if plural else f"{show_count(number, name)} {what}"
+                yield f"{show_count(number, part.value)} {what}"
 
 
 def _compare_witness(given: InputOptions, against: Witness) -> _Comparison:
@@ -385,9 +455,7 @@ def _compare_witness(given: InputOptions, against: Witness) -> _Comparison:
         raise click.UsageError("--against hypernodes compares with no labels")
     if against is Witness.LABELS and given.hypernodes:
         raise click.UsageError("--against labels compares with no HyperNodes")
-    no_cables: dict[str, Any] = {"ibnetdiscover": (), "files": ()}
-    no_cables |= dict.fromkeys(("reports", "lldpcli", "snmpwalk", "planes", "plane"))
-    witness = parse_sources(given._replace(**no_cables))
+    witness = parse_sources(given.without_cables())
     sources = parse_sources(given._replace(hypernodes=None, node_labels=None, topology=None))
     read = read_observation(sources)
     refuse_without_hosts(read)
@@ -401,8 +469,8 @@ def _compare_witness(given: InputOptions, against: Witness) -> _Comparison:
         "rows": render_witness_rows(diff, against),
     }
     return _Comparison(
-        lambda: document,
-        partial(build_witness_table, diff, against),
+        document,
+        build_witness_table(diff, against),
         bool(diff.rows),
         tuple(dict.fromkeys((*read.problems, *problems))),
     )
@@ -421,10 +489,8 @@ def _read_labels(witness: Sources, sources: Sources) -> _LoadedTree:
 
 
 def _read_hypernodes(witness: Sources, sources: Sources) -> _LoadedTree:
-    from generator.cli.observation import derive_hypernode_tree
+    from generator.cli.observation import load_hypernodes
     from generator.ingest.sources import read_nodes
-    from generator.objects.inventory import list_node_labels
-    from generator.outputs.hypernode.lint import resolve_selectors
     from generator.store.object_folders import read_hypernodes
 
     if witness.hypernodes is not None:
@@ -433,17 +499,12 @@ def _read_hypernodes(witness: Sources, sources: Sources) -> _LoadedTree:
         stored = _fetch_hypernodes(sources)
     else:
         raise click.UsageError("--against hypernodes needs --hypernodes or --kube")
-    hypernodes = stored.hypernodes
-    if sources.nodes or sources.cluster:
-        labels = list_node_labels(read_nodes(sources))
-        hypernodes = tuple(resolve_selectors(row, labels) for row in hypernodes)
-    tree, problems = derive_hypernode_tree([row for row in hypernodes if not row.is_unreadable])
-    if not tree.nodes:
-        exit_without_data([*stored.problems, ParseError("no HyperNodes found", source="witness")])
-    return tree, (*stored.problems, *problems)
+    inventory = read_nodes(sources) if sources.nodes or sources.cluster else None
+    read = load_hypernodes(stored, inventory, source="witness")
+    return read.observation.tree, read.problems
 
 
-def _fetch_hypernodes(sources: Sources) -> StoredHyperNodes:
+def _fetch_hypernodes(sources: Sources) -> Listing[HyperNode]:
     from generator.store.cluster_store import open_cluster
 
     with open_cluster(sources.cluster or ClusterAccess(None, None), os.environ) as store:

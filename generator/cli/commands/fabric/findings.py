@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
@@ -14,7 +16,7 @@ import click
 from generator.cli import options
 from generator.cli.exit_codes import ExitCode, exit_with_problems
 from generator.cli.history_access import find_generation_since, open_given_history, show_time
-from generator.cli.options import HistoryOptions, InputOptions
+from generator.cli.options import HistoryOptions, InputOptions, PodOptions
 from generator.cli.output import (
     CSV,
     SEVERITY_COLORS,
@@ -26,26 +28,32 @@ from generator.cli.output import (
     show_count,
 )
 from generator.cli.silence_file import print_expired_silences, read_silences
+from generator.cli.work_orders import (
+    ORDERS,
+    OrderOptions,
+    print_order,
+    read_places,
+    warn_of_racks,
+)
 from generator.history.findings import FindingAge, compare_findings
 from runtime.clock import utc_now
-from topology.findings.finding_causes import (
-    SEVERITY_RANK,
-    describe_evidence,
-    drop_consequences,
-    group_by_cause,
-)
+from topology.findings.finding_causes import Cause, list_causes
 from topology.findings.silences import (
     SilencedRow,
     SilenceSplit,
     SilenceSubject,
     split_silenced,
 )
+from topology.findings.work_order import Place, build_work_order, show_subject
+from topology.model.cabling_plan import show_end
 from topology.model.errors import ConfigError, ParseError, list_some, show
 from topology.model.facts import (
+    SEVERITY_RANK,
     Finding,
     FindingKind,
     PortName,
     Severity,
+    describe_impact,
     render_finding,
     sort_findings,
 )
@@ -53,16 +61,18 @@ from topology.model.tree import all_nodes
 
 if TYPE_CHECKING:
     from generator.cli.observation import LoadedObservation
+    from generator.cli.running_pods import NodesByGang
 
 _CSV_HEADER: Final = ("severity", "kind", "device", "port", "message", "ports", "since", "silenced")
 _MAX_NAMES_SHOWN: Final = 5
-_HEADER: Final = ("severity", "kind", "subject", "what to do")
+_HEADER: Final = ("severity", "kind", "costs", "subject", "what to do")
 _SEVERITIES: Final = [row.value for row in reversed(Severity)]
 _MIN_FOLDED: Final = 3
 """Findings that say the same of fewer devices are rows of their own."""
 _MIN_SUMMARY: Final = 10
 """Fewer rows need no summary above them."""
 _MAX_WORST: Final = 5
+_NO_PLACES: Final[Mapping[str, Place]] = MappingProxyType({})
 _MAX_SUBJECT: Final = 48
 """Characters of the devices of one row."""
 
@@ -76,7 +86,8 @@ class _FindingFilter(NamedTuple):
         type=click.Choice(_SEVERITIES),
     )
     device: tuple[str, ...] = options.option(
-        "Only findings about this node or switch, or with a port of it. Repeatable.",
+        "Only findings about this node or switch, or with a port of it; the name of a domain "
+        "stands for all nodes and switches in it. Repeatable.",
         "--device",
         "--node",
         "--switch",
@@ -94,7 +105,14 @@ class _FindingFilter(NamedTuple):
         ]
 
 
-@options.command("findings", is_watchable=True)
+@options.command(
+    "findings",
+    is_watchable=True,
+    examples=(
+        "toponaut findings --reports fabric/reports --nodes fabric/nodes.yaml",
+        "toponaut findings --reports fabric/reports --top 5",
+    ),
+)
 def command(
     *,
     sources: InputOptions,
@@ -105,18 +123,27 @@ def command(
     ),
     since: datetime | None = options.SINCE,
     history: HistoryOptions,
+    pods: PodOptions,
+    top: int | None = options.number(
+        1, 1000, "Only so many causes, the costliest first, each with both ends of its cables."
+    ),
+    order: OrderOptions,
     age: tuple[FindingAge, ...] = options.option(
         "Only findings that are new, lasting or gone since --since. Repeatable."
     ),
     silence: Path | None = options.SILENCE,
-    check: bool = options.option("Exit with 5 if there are warnings or errors."),
+    check: bool = options.option("Exit with 5 if there are warnings or errors, or cables gone."),
     output: str = options.output_of(
-        WIDE, CSV, note=" text prints findings that say the same as one row; wide prints each."
+        *(WIDE, CSV, *ORDERS),
+        note=" text prints findings that say the same as one row; wide prints each. The work "
+        "orders are Markdown, CSV, and a page to print.",
     ),
 ) -> None:
     """List what is wrong with the cabling, or with the data about it, and what to do.
 
-    Ten rows or more begin with a summary. toponaut describe shows what is connected to a device.
+    The costliest are first, and --top 5 prints what to mend first. Ten rows or more begin with a
+    summary. With --pods or --running, the costs include the gangs that run there. toponaut describe
+    shows what is connected to a device.
     With --since, the findings are compared with the history of `toponaut serve`, and each is new,
     lasting or gone. Without a source, the last record of the history is compared.
     """
@@ -124,28 +151,60 @@ def command(
     past = None if since is None else _read_past(since, history)
     if past is None:
         _refuse_without_since(history, age)
-    present = _read_present(sources, past, chosen.device, period, now=now)
+    elif top is not None or output in ORDERS:
+        raise click.UsageError("--top and work orders do not apply to --since")
+    order.check_format(output)
+    pods.refuse_both()
+    present = _read_present(sources, past, chosen.device, pods, period, now=now)
+    chosen = chosen._replace(device=present.devices)
     split_by_age = {
         one: split_silenced(
             chosen.choose(findings), silences, today=now.date(), subject=_build_silence_subject
         )
         for one, findings in _select_ages(past, present.findings, age).items()
     }
-    print_document(
-        [row for one, split in split_by_age.items() for row in _render_split(one, split)],
-        output,
-        text=lambda: _list_sections(split_by_age, past, output, present.hosts),
-        table=lambda: _build_table(split_by_age),
-    )
-    if past is None:
-        print_expired_silences(split_by_age[None].expired)
     is_failed = check and any(
-        finding.severity is not Severity.INFO
+        finding.severity is not Severity.INFO or finding.impact.cables
         for one, split in split_by_age.items()
         if one is not FindingAge.GONE
         for finding in split.active
     )
+    has_causes = top is not None or output in ORDERS
+    causes = list_causes(split_by_age[None].active, present.hosts) if has_causes else []
+    placed = read_places(present.read.inputs.inventory if present.read else None, order.racks)
+    places = placed.by_device
+    if output in ORDERS and present.read:
+        from generator.outputs.work_order import CAUSES
+
+        steps = build_work_order(causes[:top], present.read.observation.tree, places)
+        print_order(steps, order, output, num_all=len(causes), source=CAUSES)
+    else:
+        if top:
+            split_by_age = {None: _keep(split_by_age[None], causes[:top])}
+        print_document(
+            [row for one, split in split_by_age.items() for row in _render_split(one, split)],
+            output,
+            text=lambda: (
+                _list_first(causes, top, places)
+                if top
+                else _list_sections(split_by_age, past, output, present.hosts, places)
+            ),
+            table=lambda: _build_table(split_by_age),
+        )
+    if order.racks is not None and present.read:
+        shown = _list_devices(causes[:top], split_by_age.values())
+        warn_of_racks(placed, _find_unknown(placed.in_file, present.read, ()), shown)
+    if past is None:
+        print_expired_silences(split_by_age[None].expired)
     exit_with_problems(present.problems, ExitCode.CHECK_FAILED if is_failed else None)
+
+
+def _list_devices(
+    causes: Sequence[Cause], splits: Iterable[SilenceSplit[Finding]]
+) -> frozenset[str]:
+    """Return the devices of the causes, or without any those of all findings."""
+    rows = [cause.finding for cause in causes] or [row for one in splits for row in one.active]
+    return frozenset(end.device for row in rows for end in row.ends if end.device)
 
 
 class _PastFindings(NamedTuple):
@@ -175,12 +234,17 @@ class _PresentFindings(NamedTuple):
     problems: Sequence[ParseError]
     hosts: frozenset[str]
     """The nodes of now; with a past, those of the history."""
+    devices: tuple[str, ...]
+    """The devices of --device, and those in the domains that it names."""
+    read: LoadedObservation | None = None
+    """What the sources say; None: they are not given."""
 
 
 def _read_present(
     sources: InputOptions,
     past: _PastFindings | None,
     names: Collection[str],
+    pods: PodOptions,
     period_s: float | None,
     *,
     now: datetime,
@@ -188,19 +252,24 @@ def _read_present(
     """Read the sources; with a past and without a source, the last record of the history counts.
 
     Raises:
-        ConfigError: there is no past, and a device of a name is not in the sources.
+        ConfigError: there is no past, and nothing in the sources has a name.
     """
     from generator.cli.observation import parse_sources, read_observation
+    from generator.cli.running_pods import read_pods
 
     given = parse_sources(sources)
     if past is not None and given.is_empty:
-        return _PresentFindings(past.last, (), past.hosts)
+        return _PresentFindings(past.last, (), past.hosts, tuple(names))
     read = read_observation(given)
-    findings = _collect_findings(read, period_s, now=now)
+    running = read_pods(pods, None)
+    gangs = running.list_gang_nodes() if running else None
+    findings = _collect_findings(read, gangs, period_s, now=now)
+    problems = (*read.problems, *(running.problems if running else ()))
     if past is not None:
-        return _PresentFindings(findings, read.problems, past.hosts)
-    _check_devices(names, read, findings)
-    return _PresentFindings(findings, read.problems, frozenset(all_nodes(read.observation.tree)))
+        return _PresentFindings(findings, problems, past.hosts, tuple(names))
+    devices = tuple(_resolve_devices(names, read, findings))
+    hosts = frozenset(all_nodes(read.observation.tree))
+    return _PresentFindings(findings, problems, hosts, devices, read)
 
 
 def _refuse_without_since(history: HistoryOptions, age: Collection[FindingAge]) -> None:
@@ -220,41 +289,70 @@ def _select_ages(
 
 
 def _collect_findings(
-    read: LoadedObservation, period_s: float | None, *, now: datetime
+    read: LoadedObservation, gangs: NodesByGang | None, period_s: float | None, *, now: datetime
 ) -> tuple[Finding, ...]:
-    """Return the findings; with a period, also findings about stale reports."""
+    """Return the findings with what they cost; with a period, also those about stale reports."""
+    from generator.jobs.free_by_domain import count_gpus
     from generator.observe.freshness import Periods, derive_report_findings
+    from topology.findings.impact import add_workloads, measure_impacts
 
-    findings = read.observation.findings
-    if period_s is None:
-        return findings
-    periods = Periods(timedelta(seconds=period_s))
-    stale = derive_report_findings(read.inputs, now=now, periods=periods)
-    return sort_findings([*findings, *stale])
+    findings, tree = [*read.observation.findings], read.observation.tree
+    if period_s is not None:
+        periods = Periods(timedelta(seconds=period_s))
+        stale = derive_report_findings(
+            read.inputs, now=now, periods=periods, unlinked=read.observation.unlinked_nodes
+        )
+        findings += measure_impacts(stale, tree)
+    inventory = read.inputs.inventory
+    gpus = count_gpus(node.spec for node in inventory.nodes) if inventory else None
+    return sort_findings(add_workloads(findings, tree, gpus=gpus, gangs=gangs))
 
 
-def _check_devices(
+def _resolve_devices(
     names: Collection[str], read: LoadedObservation, findings: Collection[Finding]
-) -> None:
-    """Refuse the name of a device that is not in the sources: it would seem to have no findings.
+) -> Iterator[str]:
+    """Yield the devices with these names, and the nodes and switches of domains with them.
 
     Raises:
-        ConfigError: a name is unknown.
+        ConfigError: nothing has a name, which would seem to have no findings.
     """
+    tree, unknown = read.observation.tree, []
+    missing = _find_unknown(names, read, findings)
+    yield from (name for name in names if name not in missing)
+    for name in sorted(missing):
+        from generator.outputs.domain_names import find_domain  # loads the outputs
+
+        number = find_domain(tree, name)
+        if number is None:
+            unknown.append(f"'{show(name)}'")
+        else:
+            outer = tree.domains[number]
+            yield from tree.nodes_of(outer)
+            yield from chain.from_iterable(
+                domain.switches
+                for domain in tree.domains
+                if outer.start <= domain.start and domain.stop <= outer.stop
+            )
+    if unknown:
+        some = list_some(unknown, _MAX_NAMES_SHOWN)
+        raise ConfigError(f"there is no node, switch or domain {some} in these sources")
+
+
+def _find_unknown(
+    names: Collection[str], read: LoadedObservation, findings: Collection[Finding]
+) -> set[str]:
+    """Return the names of no device in the sources, and in no finding."""
     from topology.join.fabric_join import build_fabric
 
-    missing = {name for name in names if not any(_names_any(one, {name}) for one in findings)}
-    if not missing:
-        return
     tree, inventory = read.observation.tree, read.inputs.inventory
+    missing = {*names} - {end.device for finding in findings for end in finding.ends}
+    missing -= {finding.device for finding in findings}
     missing -= {*tree.nodes, *(row.node for row in tree.unplaced)}
     missing -= {switch for domain in tree.domains for switch in domain.switches}
     missing -= {node.name for node in inventory.nodes} if inventory else set()
     for device in build_fabric(read.inputs.all_claims).devices if missing else ():
         missing -= {device.name, device.node}
-    if missing:
-        unknown = list_some([f"'{show(name)}'" for name in sorted(missing)], _MAX_NAMES_SHOWN)
-        raise ConfigError(f"there is no node or switch {unknown} in these sources")
+    return missing
 
 
 def _names_any(finding: Finding, devices: Collection[str]) -> bool:
@@ -299,11 +397,39 @@ def _build_silence_subject(finding: Finding) -> SilenceSubject:
     return SilenceSubject(finding.kind.value, [PortName(finding.device, finding.port or "")])
 
 
+def _keep(split: SilenceSplit[Finding], causes: Iterable[Cause]) -> SilenceSplit[Finding]:
+    """Return only the findings of some causes, and none that is silenced."""
+    rows = chain.from_iterable(map(_list_findings, causes))
+    return replace(split, active=tuple(rows), silenced=())
+
+
+def _list_findings(cause: Cause) -> tuple[Finding, ...]:
+    return cause.finding, *cause.others, *cause.consequences
+
+
+def _list_first(
+    causes: Sequence[Cause], num: int, places: Mapping[str, Place]
+) -> Iterator[str | Table]:
+    """Yield one row for each of the first causes; a row names the racks of both ends."""
+    shown = causes[:num]
+    if shown:
+        yield paint("Fix these first", "bold")
+    total = f"{len(shown)} of {show_count(len(causes), 'cause')}"
+    num = sum(map(len, map(_list_findings, causes)))
+    if num > len(causes):
+        total += f" of {num} findings"
+    if len(shown) < len(causes):
+        total += " (toponaut findings prints all)"
+    rows = [_render_cause(cause, places) for cause in shown]
+    yield Table(_HEADER, rows, total, "no findings")
+
+
 def _list_sections(
     split_by_age: Mapping[FindingAge | None, SilenceSplit[Finding]],
     past: _PastFindings | None,
     output: str,
     hosts: Collection[str],
+    places: Mapping[str, Place],
 ) -> Iterator[str | Table]:
     """Yield the findings as text, with a title for each age."""
     for age, split in split_by_age.items():
@@ -311,13 +437,16 @@ def _list_sections(
         if age is not None and past is not None:
             yield f"{age.value} since {show_time(past.since_s)}: {show_count(num, 'finding')}"
         if num or age is None:
-            yield from list_parts(split, output, hosts)
+            yield from list_parts(split, output, hosts, places)
         if num and age is not None:
             yield ""
 
 
 def list_parts(
-    split: SilenceSplit[Finding], output: str, hosts: Collection[str] = ()
+    split: SilenceSplit[Finding],
+    output: str,
+    hosts: Collection[str] = (),
+    places: Mapping[str, Place] = _NO_PLACES,
 ) -> Iterator[str | Table]:
     """Yield the summary of many findings, then the rows, then the totals.
 
@@ -325,20 +454,24 @@ def list_parts(
         split: the findings.
         output: the format: text, with one row for each cause, or wide, with one for each finding.
         hosts: the devices of which all faults have one cause.
+        places: the rack and the unit of each device where they are known.
     """
-    active = sorted(split.active, key=lambda finding: SEVERITY_RANK[finding.severity])
-    causes: list[tuple[Finding, ...]] = [(finding,) for finding in active]
-    if output != WIDE:
-        causes = group_by_cause(drop_consequences(active), hosts)
-    rows = list(chain.from_iterable(_render_group(group, output) for group in _group_alike(causes)))
+    active = sort_findings(split.active)
+    causes = list(map(Cause, active)) if output == WIDE else list_causes(active, hosts)
+    rows = list(
+        chain.from_iterable(_render_group(group, output, places) for group in _group_alike(causes))
+    )
     rows += [_render_silenced(row) for row in split.silenced]
     if len(rows) >= _MIN_SUMMARY:
         yield from _render_summary(active)
         yield ""
     total = _render_total(active, len(split.silenced))
-    num_hidden = len(active) - sum(map(len, causes))
+    if len(causes) < len(active):
+        total = f"{len(active)} findings of {show_count(len(causes), 'cause')}: {total}"
+    num_hidden = 0 if output == WIDE else sum(len(cause.consequences) for cause in causes)
     if num_hidden:
-        total += f"; {num_hidden} follow from another one (-o wide prints each)"
+        follow = "1 follows" if num_hidden == 1 else f"{num_hidden} follow"
+        total += f"; {follow} from another one (-o wide prints each)"
     yield Table(_HEADER, rows, total, "no findings")
 
 
@@ -364,38 +497,49 @@ def _render_total(active: Sequence[Finding], num_silenced: int) -> str:
     return ", ".join([*total, f"{num_silenced} silenced"] if num_silenced else total)
 
 
-def _group_alike(causes: Sequence[tuple[Finding, ...]]) -> list[list[tuple[Finding, ...]]]:
+def _group_alike(causes: Sequence[Cause]) -> list[list[Cause]]:
     """Return causes that say the same of several devices together, at the place of the first.
 
     Findings about ports say the same if the ports have the same name: a switch that fails takes
     down the same port of each of its hosts.
     """
-    groups: dict[tuple[object, ...], list[tuple[Finding, ...]]] = {}
+    groups: dict[tuple[object, ...], list[Cause]] = {}
     for cause in causes:
-        groups.setdefault(tuple(map(_build_alike, cause)), []).append(cause)
+        key = tuple(map(_build_alike, (cause.finding, *cause.others)))
+        groups.setdefault(key, []).append(cause)
     return list(groups.values())
 
 
 def _build_alike(finding: Finding) -> tuple[object, ...]:
     name = finding.device
     message = finding.message.replace(name, "\0") if name else finding.message
-    return finding.severity, finding.kind, message, finding.port
+    costs = describe_impact(finding.impact)
+    return finding.severity, finding.kind, message, finding.port, costs
 
 
-def _render_group(group: Sequence[tuple[Finding, ...]], output: str) -> Iterator[Sequence[str]]:
+def _render_group(
+    group: Sequence[Cause], output: str, places: Mapping[str, Place]
+) -> Iterator[Sequence[str]]:
     """Yield a row for each cause, or with few words one row for all of them."""
-    first, evidence = group[0][0], describe_evidence(group[0])
     if len(group) < _MIN_FOLDED or output == WIDE:
-        for cause in group:
-            text = f"{cause[0].message}{describe_evidence(cause)}"
-            yield _render_cells(cause[0], cause[0].severity.value, text)
+        yield from (_render_cause(cause, places) for cause in group)
         return
-    devices = list_nodes([cause[0].device for cause in group], output, max_chars=_MAX_SUBJECT)
-    text = f"{len(group)} findings like this (-o wide prints each): {first.message}{evidence}"
+    first = group[0].finding
+    devices = list_nodes([cause.finding.device for cause in group], output, max_chars=_MAX_SUBJECT)
+    text = f"{len(group)} findings like this (-o wide prints each): {first.message}"
+    text += group[0].describe_others()
     if first.kind is FindingKind.DOWN_PORT:
         text += " If these hosts share a switch, check the switch first."
     subject = devices if first.port is None else f"{devices} port {show(first.port)}"
-    yield first.severity.value, first.kind.value, subject, show(text, 600)
+    costs = describe_impact(first.impact)
+    yield first.severity.value, first.kind.value, costs or "-", subject, show(text, 600)
+
+
+def _render_cause(cause: Cause, places: Mapping[str, Place]) -> Sequence[str]:
+    finding = cause.finding
+    text = show(f"{finding.message}{cause.describe_others()}", 600)
+    costs = describe_impact(finding.impact) or "-"
+    return finding.severity.value, finding.kind.value, costs, show_subject(cause, places), text
 
 
 def _show_total(num: int, severity: Severity) -> str:
@@ -404,10 +548,7 @@ def _show_total(num: int, severity: Severity) -> str:
 
 
 def _render_silenced(row: SilencedRow[Finding]) -> Sequence[str]:
-    silence = row.silence
-    return _render_cells(row.row, "silenced", f"{silence.reason} (until {silence.until})")
-
-
-def _render_cells(finding: Finding, severity: str, text: str) -> Sequence[str]:
-    subject = f"{finding.device} port {finding.port}" if finding.port else finding.device
-    return severity, finding.kind.value, show(subject), show(text, 600)
+    finding, silence = row
+    subject = show_end(PortName(finding.device, finding.port or ""))
+    text = show(f"{silence.reason} (until {silence.until})", 600)
+    return "silenced", finding.kind.value, "-", subject, text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from generator.cli import options
 from generator.cli.history_access import open_given_history, show_time
 from generator.cli.options import HistoryOptions
-from generator.cli.output import CSV, Table, print_document
+from generator.cli.output import CSV, Table, pluralize, print_document
 from generator.history.tree_changes import (
     PlaceChange,
     TreePart,
@@ -26,11 +26,17 @@ _HEADER: Final = (
     "time",
     "nodes",
     "domains",
-    *(f"{part}s changed" for part in TreePart),
+    *(f"{pluralize(part)} changed" for part in TreePart),
 )
 
 
-@options.command("history")
+@options.command(
+    "history",
+    examples=(
+        "toponaut history --store store",
+        "toponaut history --store store --since 2025-11-01 -o csv",
+    ),
+)
 def command(
     *,
     history: HistoryOptions,
@@ -66,7 +72,7 @@ def command(
 
 
 class _ListedGeneration(NamedTuple):
-    """A generation, and what differs from the one before it that is kept."""
+    """A generation, and its differences from the kept generation before it."""
 
     generation: Generation
     changes: tuple[PlaceChange, ...] | None
@@ -74,11 +80,11 @@ class _ListedGeneration(NamedTuple):
 
 
 def _list_steps(generations: Sequence[Generation], limit: int) -> list[_ListedGeneration]:
-    """Return the steps; the last generation only serves as what was before."""
+    """Return a step per generation; the last generation is only compared with."""
     before = [*generations[1:], None][: len(generations)]
     return [
-        _ListedGeneration(one, None if older is None else compare_trees(older.tree, one.tree))
-        for one, older in zip(generations, before, strict=True)
+        _ListedGeneration(newer, None if older is None else compare_trees(older.tree, newer.tree))
+        for newer, older in zip(generations, before, strict=True)
     ][:limit]
 
 

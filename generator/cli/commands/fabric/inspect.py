@@ -28,7 +28,13 @@ _CONTENT_COUNTS: Final = (
 """A file is usable if at least one of these counts is above zero."""
 
 
-@options.command("inspect")
+@options.command(
+    "inspect",
+    examples=(
+        "toponaut inspect fabric/ibnetdiscover/*.txt fabric/nodes.yaml",
+        "toponaut inspect --strict fabric/snmpwalk/* -o json",
+    ),
+)
 def command(
     *,
     files: tuple[Path, ...] = options.argument(nargs=-1, required=True),

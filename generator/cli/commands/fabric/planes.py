@@ -18,13 +18,20 @@ if TYPE_CHECKING:
     from topology.model.fabric import Fabric
     from topology.planes.compute_choice import ComputeChoice
     from topology.planes.machine_types import MachineType
-    from topology.planes.plane import Plane, PlaneSplit
+    from topology.planes.plane import Plane
+    from topology.planes.plane_split import PlaneSplit
 
 _HEADER: Final = ("plane", "reason", "hosts", "ports", "linked", "leaves", "names")
 _MAX_NAMES_SHOWN: Final = 4
 
 
-@options.command("planes")
+@options.command(
+    "planes",
+    examples=(
+        "toponaut planes --reports fabric/reports",
+        "toponaut planes --reports fabric/reports --plane compute -o json",
+    ),
+)
 def command(
     *,
     sources: InputOptions,
@@ -41,7 +48,7 @@ def command(
     """
     from generator.cli.observation import check_plane, parse_sources, read_claims
     from topology.join.fabric_join import build_fabric
-    from topology.planes.plane import split_planes
+    from topology.planes.plane_split import split_planes
 
     given = parse_sources(sources)
     inputs = read_claims(given, lacking="ports")

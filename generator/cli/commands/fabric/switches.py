@@ -40,7 +40,13 @@ _END_S: Final = 1.0
 """How long an interrupted walk may take to close its sockets."""
 
 
-@options.command("switches")
+@options.command(
+    "switches",
+    examples=(
+        "toponaut switches --config switches.yaml",
+        "toponaut switches --config switches.yaml --out reports",
+    ),
+)
 def command(
     *,
     config: Path = options.option(
@@ -86,7 +92,11 @@ def command(
         print_problems(problems)
         raise TopologyError("no switch returned any data; the reports are unchanged")
     failure = _write_reports(out, reports) if out else None
-    document = {"apiVersion": "v1", "kind": "List", "items": [render_report(r) for r in reports]}
+    document = {
+        "apiVersion": "v1",
+        "kind": "List",
+        "items": [render_report(report) for report in reports],
+    }
     print_document(
         document, output, text=lambda: Table(_COLUMNS, [_render_row(walk) for walk in walks])
     )
@@ -158,7 +168,7 @@ async def _walk_switches(
 
 
 def _write_reports(folder: Path, reports: Iterable[NeighborReport]) -> StoreError | None:
-    """Write the reports; a partial one only if there is no report yet, which may be complete.
+    """Write the reports; a partial report must not replace an earlier one, which may be complete.
 
     Stops at the first write that fails, and returns its error.
     """

@@ -11,6 +11,7 @@ import click
 
 from generator.cli import options
 from generator.cli.exit_codes import exit_with_problems
+from generator.cli.fabric_outputs import build_outputs_table, list_outputs
 from generator.cli.options import InputOptions
 from generator.cli.output import (
     CSV,
@@ -24,7 +25,6 @@ from generator.cli.output import (
     print_document,
     show_count,
 )
-from generator.objects.document import mapping_at
 from topology.model.errors import ConfigError, show
 from topology.model.facts import Finding, Severity
 from topology.model.tree import Domain, TopologyTree, Unplaced, render_tree
@@ -47,9 +47,6 @@ _BOX_BRANCHES: Final = ("└─ ", "   "), ("├─ ", "│  ")
 """(before the name, before what is inside) of the last child, and of the others."""
 _ASCII_BRANCHES: Final = ("`- ", "   "), ("|- ", "|  ")
 _CSV_HEADER: Final = ("tier", "domain", "parent", "num_nodes", "nodes", "switches", "margin")
-_OUTPUTS_HEADER: Final = ("output", "state", "objects", "message")
-_HELD: Final = "Held"
-_MAX_MESSAGE: Final = 400
 _UNREPORTED: Final = (
     "outputs: no generator has reported their state; toponaut plan --kube compares them"
 )
@@ -75,7 +72,14 @@ class _Choice(NamedTuple):
     )
 
 
-@options.command("tree", is_watchable=True)
+@options.command(
+    "tree",
+    is_watchable=True,
+    examples=(
+        "toponaut tree --reports fabric/reports --depth 1",
+        "toponaut tree fabric/ibnetdiscover/*.txt --nodes fabric/nodes.yaml -o json",
+    ),
+)
 def command(
     *,
     sources: InputOptions,
@@ -133,6 +137,11 @@ def _choose_domains(tree: TopologyTree, choice: _Choice) -> list[int] | None:
         if name is None:
             continue
         found = [index for index, row in enumerate(tree.domains) if name in names_of(row)]
+        if not found and option == "--domain":
+            from generator.outputs.domain_names import find_domain
+
+            number = find_domain(tree, name)
+            found = [] if number is None else [number]
         if not found:
             reason = next((row.reason for row in tree.unplaced if row.node == choice.node), "")
             is_node = option == "--node"
@@ -169,7 +178,7 @@ def _list_parts(read: LoadedObservation, view: TreeView, output: str) -> Iterato
     yield render_tree_text(tree, view, count_findings(tree, read.observation.findings), output)
     if read.inputs.fabric is not None:
         yield ""
-        yield build_outputs_table(read.inputs.fabric)
+        yield describe_outputs(read.inputs.fabric)
 
 
 class TreeView(NamedTuple):
@@ -232,14 +241,9 @@ def _fit_screen(tree: TopologyTree, levels: Mapping[int, int]) -> tuple[set[int]
 
 def _with_relatives(tree: TopologyTree, chosen: Iterable[int]) -> set[int]:
     """Return domains with all that are above and inside them."""
-    pending, inside = list(chosen), set[int]()
-    found = _with_ancestors(tree, pending)
-    while pending:
-        index = pending.pop()
-        if index not in inside:
-            inside.add(index)
-            pending.extend(tree.domains[index].children)
-    return found | inside
+    chosen = list(chosen)
+    inside = {found for index in chosen for found in tree.with_descendants(index)}
+    return _with_ancestors(tree, chosen) | inside
 
 
 def count_findings(tree: TopologyTree, findings: Iterable[Finding]) -> DomainMarks:
@@ -310,7 +314,7 @@ def _render_line(
     domain = tree.domains[index]
     tier = tree.tiers[domain.tier - 1]
     counts = [show_count(domain.stop - domain.start, "node")]
-    counts += _count_inside(tree, domain) if is_folded else []
+    counts += _count_inside(tree, index) if is_folded else []
     nodes = tree.nodes_of(domain) if is_folded else domain.nodes
     listed = f": {list_nodes(nodes, output)}" if nodes else ""
     margin = f"  margin {domain.margin:g}" if _shows_margin(domain, output) else ""
@@ -324,14 +328,9 @@ def _shows_margin(domain: Domain, output: str) -> bool:
     return domain.margin < (1 if output == WIDE else _LOW_MARGIN)
 
 
-def _count_inside(tree: TopologyTree, domain: Domain) -> list[str]:
-    """Return the numbers of domains inside a folded one, by tier from the top."""
-    counts: Counter[int] = Counter()
-    pending = list(domain.children)
-    while pending:
-        inner = tree.domains[pending.pop()]
-        counts[inner.tier] += 1
-        pending += inner.children
+def _count_inside(tree: TopologyTree, index: int) -> list[str]:
+    """Return the numbers of domains inside a folded domain, by tier from the top."""
+    counts = Counter(tree.domains[inner].tier for inner in tree.with_descendants(index)[1:])
     return [show_count(counts[tier], tree.tiers[tier - 1]) for tier in sorted(counts, reverse=True)]
 
 
@@ -365,73 +364,7 @@ def _render_unplaced(unplaced: Sequence[Unplaced], output: str) -> Iterator[str]
         yield f"  {show_count(hidden, 'node')} with other reasons: -o wide lists them"
 
 
-def build_outputs_table(fabric: Mapping[str, Any]) -> str | Table:
-    """Return a table with one row per output; a line in its place if there is no status.
-
-    Args:
-        fabric: the Fabric object.
-    """
-    if not mapping_at(fabric, "status"):
-        return _UNREPORTED
-    held = _find_held(fabric)
-    rows = [*_list_hypernodes(fabric, held), *_list_others(fabric, held)]
-    return Table(
-        _OUTPUTS_HEADER,
-        [(kind, state, num, show(text, _MAX_MESSAGE)) for kind, state, num, text in rows],
-    )
-
-
-def _find_held(fabric: Mapping[str, Any]) -> str:
-    """Return what a held plan waits for; empty without one."""
-    plan = mapping_at(mapping_at(fabric, "status"), "held").get("hash")
-    return f"plan {plan} waits for: toponaut approve {plan} --kube" if plan else ""
-
-
-def _list_hypernodes(fabric: Mapping[str, Any], held: str) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the row of the HyperNodes, if the Fabric object asks for them."""
-    from generator.objects.fabric import ConditionType
-    from generator.objects.outputs import OutputState, OutputType
-
-    wanted = mapping_at(fabric, "spec").get("outputs")
-    types = [row.get("type") for row in _list_rows(wanted)]
-    if wanted is not None and OutputType.HYPERNODE not in types:
-        return
-    status = mapping_at(fabric, "status")
-    num = sum(row.get("domains", 0) for row in _list_rows(status.get("tiers")))
-    ready = next(
-        (
-            row
-            for row in _list_rows(status.get("conditions"))
-            if row.get("type") == ConditionType.READY
-        ),
-        {},
-    )
-    if held:
-        yield OutputType.HYPERNODE, _HELD, str(num), held
-    elif ready.get("status") == "True":
-        yield OutputType.HYPERNODE, OutputState.WRITTEN, str(num), ""
-    else:
-        message = str(ready.get("message") or "")
-        yield OutputType.HYPERNODE, str(ready.get("reason") or OutputState.UNKNOWN), "-", message
-
-
-def _list_others(fabric: Mapping[str, Any], held: str) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the rows of the other outputs. All follow one decision, so a held plan holds all."""
-    from pydantic import ValidationError
-
-    from generator.objects.outputs import OutputState, OutputStatus
-
-    for row in _list_rows(mapping_at(fabric, "status").get("outputs")):
-        try:
-            status = OutputStatus.model_validate(row)
-        except ValidationError:  # of a newer version
-            yield show(str(row.get("type"))), show(str(row.get("state"))), "-", ""
-            continue
-        is_held = held and status.state is OutputState.WRITTEN
-        state, message = (_HELD, held) if is_held else (status.state.value, status.message)
-        yield status.type, state, str(status.objects), message
-
-
-def _list_rows(value: object) -> list[Mapping[str, Any]]:
-    rows = value if isinstance(value, list) else []
-    return [row for row in rows if isinstance(row, Mapping)]
+def describe_outputs(fabric: Mapping[str, Any]) -> str | Table:
+    """Return a table with one row per output; a line in its place if there is none."""
+    rows = list_outputs(fabric)
+    return build_outputs_table(rows) if rows else _UNREPORTED

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-
-import click
 
 from generator.cli import options
 from generator.cli.exit_codes import exit_with_problems
@@ -23,7 +20,13 @@ if TYPE_CHECKING:
 _COLUMNS: Final = ("PRESET", "TIER", "PODS", "DOMAINS USED", "FREE SLOTS IN THEM", "VICTIMS", "")
 
 
-@options.command("compare")
+@options.command(
+    "compare",
+    examples=(
+        'toponaut compare --sbatch "--nodes=16" --reports fabric/reports --nodes fabric/nodes.yaml',
+        "toponaut compare -f job.yaml --kube --preset kueue --preset optimal",
+    ),
+)
 def command(
     *,
     request: RequestOptions,
@@ -32,12 +35,7 @@ def command(
     tree: Path | None = options.TREE,
     running: Path | None = options.RUNNING,
     timeout: float = options.TIMEOUT,
-    output: str | None = options.option(
-        "Format of the output.  [default: text on a terminal, else json]",
-        "--output",
-        "-o",
-        type=click.Choice(["text", "json", "yaml"]),
-    ),
+    output: str = options.OUTPUT,
 ) -> None:
     """Place a gang under each preset, and compare tiers, domains, free slots and victims.
 
@@ -45,16 +43,17 @@ def command(
     """
     from generator.cli.cluster_input import (
         build_input_snapshot,
-        fit_to_cluster,
         read_cluster_input,
         read_request,
     )
     from generator.cli.observation import parse_sources
+    from generator.cli.request_input import print_translation
     from generator.placement.preset_comparison import compare_presets, render_comparison
 
     given, loaded = parse_sources(sources), read_request(request)
     cluster = read_cluster_input(given.with_plane(loaded.to_request(None).plane), tree)
-    loaded = fit_to_cluster(loaded, cluster)
+    loaded = loaded.fit_to_nodes(cluster.inventory, cluster.tree.nodes)
+    print_translation(loaded)
     wanted = loaded.to_request(None)
     rows = compare_presets(
         build_input_snapshot(cluster, running, loaded, wanted),
@@ -62,10 +61,9 @@ def command(
         preset or list(Preset),
         clock=time.monotonic,
     )
-    output_format = output or ("text" if sys.stdout.isatty() else "json")
     print_document(
         render_comparison(rows),
-        output_format,
+        output,
         text=lambda: Table(_COLUMNS, [_render_cells(row) for row in rows]),
     )
     exit_with_problems(cluster.problems, loaded.code)

@@ -1,43 +1,43 @@
 """`toponaut place`: place a gang, or say why it does not fit.
 
-Host lists are for MPI, Slurm and scripts: the nodes in the order of the ranks. Ranks count the pods
-in the order of the answer: group after group, each by the index of its pods. A pod without a node
-keeps its rank and is not listed.
-
-Sources: the manual of mpirun of Open MPI 5 (`HOST slots=N`), of mpiexec.hydra of MPICH 4 (`HOST:N`)
-and of `srun --nodelist`.
+A rank is the number of a pod: the pods of the first group come first, in the order of their
+indexes. A pod without a node has a rank too, but is not listed.
 """
 
 from __future__ import annotations
 
-import re
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from enum import StrEnum
-from itertools import groupby
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from generator.cli import options
 from generator.cli.exit_codes import ExitCode, end, exit_with_problems
+from generator.cli.host_lists import HostListFormat, RankedNode, render_host_list
 from generator.cli.options import InputOptions, RequestOptions, ServerEndpoint, ServerOptions
 from generator.cli.output import (
+    MAX_MESSAGE,
     WIDE,
     PlacedPod,
     Table,
     list_nodes,
     list_pod_rows,
+    paint,
     print_document,
     render_text,
     show_count,
 )
-from generator.placement.answer import Placement, describe_reason, render_placement
+from generator.placement.answer import (
+    Placement,
+    VerdictKind,
+    describe_reason,
+    render_placement,
+)
 from generator.placement.presets import Preset
-from topology.model.errors import ConfigError, list_some, show
-from topology.model.name_ranges import fold_names
+from topology.model.errors import show
+from topology.model.ids import natural_key
 from topology.model.tree import TopologyTree
 
 if TYPE_CHECKING:
@@ -48,23 +48,19 @@ _FREE_ON_SERVER: Final = (
     "capacity that they use is free"
 )
 PENDING = "(pending)"
-_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\Z", re.ASCII)
-"""A name that a host list can hold. Blanks, commas, colons and brackets separate names in these
-lists, and # starts a comment."""
-_MAX_NAMES: Final = 5
+NO_PLACE = "(no place)"
+"""The domain of a node that is in none."""
+_MAX_MISSES: Final = 3
+_MAX_UNKNOWN: Final = 8
 
 
-class HostListFormat(StrEnum):
-    """The formats, by the option value that chooses them."""
-
-    HOSTFILE = "hostfile"
-    """Open MPI."""
-    HOSTFILE_MPICH = "hostfile-mpich"
-    NODELIST = "nodelist"
-    RANKS = "ranks"
-
-
-@options.command("place")
+@options.command(
+    "place",
+    examples=(
+        'toponaut place --sbatch "--nodes=4 --gpus-per-node=8" --reports fabric/reports',
+        "toponaut place -f job.yaml --kube",
+    ),
+)
 def command(
     *,
     request: RequestOptions,
@@ -82,46 +78,52 @@ def command(
         WIDE,
         *(row.value for row in HostListFormat),
         note=" text prints nodes as ranges, wide lists every node; hostfile is for Open MPI, "
-        "hostfile-mpich for MPICH, nodelist for Slurm, ranks has RANK NODE per line.",
+        "hostfile-mpich for MPICH, rankfile for mpirun --rankfile, nodelist and slurm-hostfile for "
+        "Slurm, ranks has RANK NODE per line.",
     ),
 ) -> None:
     """Print the best placement of a gang, and why no better one exists.
 
     Free capacity comes from --nodes, or with --kube from the cluster: the capacity that its pods
     leave free. Otherwise each node of the tree has one slot. If the gang does not fit, the exit
-    code is still 0, unless --check is given. The formats hostfile, nodelist and ranks then print
+    code is still 0, unless --check is given. Formats for launchers, such as hostfile, then print
     nothing and the exit code is 5, because mpirun takes an empty hostfile as this machine.
     """
     from generator.cli.cluster_input import (
         build_input_snapshot,
-        fit_to_cluster,
         note_missing_capacity,
         note_unknown_level,
         read_cluster_input,
         read_request,
     )
     from generator.cli.observation import parse_sources
+    from generator.cli.request_input import print_translation
     from generator.placement.engine import place
 
     endpoint, given, cluster = server.find_endpoint(), parse_sources(sources), None
     loaded = read_request(request)
-    if translate or endpoint is not None:
-        loaded = fit_to_cluster(loaded, None)
     if translate:
+        print_translation(loaded)
         print_document(loaded.document, "json" if output == "json" else "yaml", text=str)
         exit_with_problems((), loaded.code)
     wanted = loaded.to_request(preset)
     if endpoint is not None:
         if not given.is_empty or tree or running or given.nodes:
             raise click.UsageError("--server places in its own tree: give no other source")
+        loaded = loaded.fit_to_server()
+        print_translation(loaded)
         placement = _place_on_server(endpoint, loaded, preset, timeout)
     else:
         cluster = read_cluster_input(given.with_plane(wanted.plane), tree)
-        loaded = fit_to_cluster(loaded, cluster)
+        loaded = loaded.fit_to_nodes(cluster.inventory, cluster.tree.nodes)
+        print_translation(loaded)
         wanted = loaded.to_request(preset).with_deadline(timeout)
         snapshot = build_input_snapshot(cluster, running, loaded, wanted)
         placement = place(snapshot, wanted, clock=time.monotonic)
+    placement = loaded.with_given_names(placement)
     _print_placement(placement, cluster.tree if cluster else None, output)
+    if cluster is not None:
+        _note_unknown_places(placement, cluster.tree)
     note_unknown_level(placement, loaded)
     if cluster is not None and not placement.is_feasible:
         note_missing_capacity(cluster)
@@ -133,20 +135,18 @@ def command(
 def _place_on_server(
     server: ServerEndpoint, loaded: LoadedRequest, preset: str | None, timeout_s: float
 ) -> Placement:
-    from generator.cli.cluster_input import fit_to_server
     from generator.rpc.client import PlacementClient
 
-    fitted = fit_to_server(loaded)
-    running, _ = fitted.build_running(fitted.to_request(preset))
+    running, _ = loaded.build_running(loaded.to_request(preset))
     if running is not None:
         click.echo(_FREE_ON_SERVER, err=True)
     with PlacementClient(server.address, timeout_s, server.identity) as client:
-        return client.place(fitted.build_document(preset), running)
+        return client.place(loaded.build_document(preset), running)
 
 
 def _print_placement(placement: Placement, tree: TopologyTree | None, output: str) -> None:
     if output in tuple(HostListFormat):
-        _print_host_list(placement, HostListFormat(output))
+        _print_host_list(placement, tree, HostListFormat(output))
         return
     print_document(
         render_placement(placement),
@@ -155,11 +155,26 @@ def _print_placement(placement: Placement, tree: TopologyTree | None, output: st
     )
 
 
-def _print_host_list(placement: Placement, chosen: HostListFormat) -> None:
+def _note_unknown_places(placement: Placement, tree: TopologyTree) -> None:
+    """Print on stderr which nodes of the answer are in no domain: they may be unreachable."""
+    reasons = {row.node: row.reason for row in tree.unplaced}
+    placed = frozenset(tree.nodes)
+    used = {row.node for row in list_ranks(placement)} - placed
+    for node in sorted(used, key=natural_key)[:_MAX_UNKNOWN]:
+        why = show(reasons.get(node, "no source shows it"), MAX_MESSAGE)
+        click.echo(f"note: {show(node)} has no place in the tree: {why}", err=True)
+    if len(used) > _MAX_UNKNOWN:
+        more = show_count(len(used) - _MAX_UNKNOWN, "more node")
+        click.echo(f"note: {more} have no place in the tree", err=True)
+
+
+def _print_host_list(
+    placement: Placement, tree: TopologyTree | None, chosen: HostListFormat
+) -> None:
     """Print the nodes; on stderr, why there are none, and how ranks differ from those of ranks."""
     if not placement.is_feasible:
-        click.echo(render_text(list_parts(placement, None, chosen)), err=True)
-    hosts = render_host_list(placement, chosen)
+        click.echo(render_text(list_parts(placement, tree, chosen)), err=True)
+    hosts = render_host_list(list_ranks(placement), chosen)
     click.echo(hosts.text, nl=False)
     if hosts.merged:
         names = list_nodes(hosts.merged, chosen)
@@ -177,6 +192,10 @@ def list_parts(
     if placement.is_feasible:
         yield _render_headline(placement)
         yield _build_assignment_table(placement, tree, output)
+        yield from _explain_tier(placement, output)
+        return
+    if tree is not None and not tree.nodes:
+        yield f"{paint('infeasible', 'red')}: no node has a place in the tree"
         return
     yield _render_infeasible(placement)
     yield from _render_alternatives(placement)
@@ -188,20 +207,35 @@ def list_parts(
         yield Table(("domain", "verdict", "reason"), rows)
 
 
+def _explain_tier(placement: Placement, output: str) -> Iterator[str]:
+    """Yield why no domain of the tier below has the gang, the nearest misses first."""
+    from generator.placement.cluster.levels import NODE_TIER  # loads numpy
+
+    if placement.tier == NODE_TIER:
+        return
+    missed = [
+        show(row.needs, 400)
+        for row in placement.domain_verdicts
+        if row.verdict is VerdictKind.INFEASIBLE
+    ]
+    shown = len(missed) if output == WIDE else _MAX_MISSES
+    yield from (f"{paint('not lower', 'yellow')}: {needs}" for needs in missed[:shown])
+    if len(missed) > shown:
+        yield f"not lower: {show_count(len(missed) - shown, 'more domain')} (-o wide prints each)"
+
+
 def _render_headline(placement: Placement) -> str:
     num = sum(node is not None for nodes in placement.assignment.values() for node in nodes)
     total = sum(len(nodes) for nodes in placement.assignment.values())
     pods = show_count(num, "pod") if num == total else f"{num} of {show_count(total, 'pod')}"
     best = "no better placement exists" if placement.is_proved else "a better placement may exist"
-    return f"feasible: {pods} within one {show(placement.tier or '?')}; {best}"
+    return f"{paint('feasible', 'green')}: {pods} within one {show(placement.tier or '?')}; {best}"
 
 
 def _build_assignment_table(placement: Placement, tree: TopologyTree | None, output: str) -> Table:
-    domain_of_node: dict[str | None, str] = {None: PENDING}
-    for domain in tree.domains if tree else ():
-        domain_of_node |= dict.fromkeys(domain.nodes, domain.name)
+    domains = tree.lowest_domains() if tree else {}
     pods = (
-        PlacedPod(group, index, domain_of_node.get(node, ""), node or PENDING)
+        PlacedPod(group, index, domains.get(node, NO_PLACE) if node else PENDING, node or PENDING)
         for group, nodes in placement.assignment.items()
         for index, node in enumerate(nodes)
     )
@@ -215,61 +249,20 @@ def _build_assignment_table(placement: Placement, tree: TopologyTree | None, out
 
 def _render_infeasible(placement: Placement) -> str:
     reason = describe_reason(placement.reason) if placement.reason else "no reason given"
-    return f"infeasible: {reason}" + ("" if placement.is_proved else " (the search ended early)")
+    return f"{paint('infeasible', 'red')}: {reason}" + (
+        "" if placement.is_proved else " (the search ended early)"
+    )
 
 
 def _render_alternatives(placement: Placement) -> Iterator[str]:
     for row in placement.alternatives:
         if row.is_feasible:
             word = "" if row.change.startswith("without ") else "with "
-            yield f"feasible {word}{show(row.change, 200)}: within one {show(row.tier or '?')}"
-
-
-class RankedNode(NamedTuple):
-    """The node of one rank."""
-
-    rank: int
-    node: str
-
-
-class HostList(NamedTuple):
-    """The text of a list, and the nodes whose ranks it cannot keep apart."""
-
-    text: str
-    merged: tuple[str, ...] = ()
-    """Nodes of which other nodes' ranks lie between the ranks: the list numbers them otherwise."""
+            tier = show(row.tier or "?")
+            yield f"{paint('feasible', 'green')} {word}{show(row.change, 200)}: within one {tier}"
 
 
 def list_ranks(placement: Placement) -> tuple[RankedNode, ...]:
     """Return the node of each rank; omits ranks without a node."""
     nodes = [node for pods in placement.assignment.values() for node in pods]
     return tuple(RankedNode(rank, node) for rank, node in enumerate(nodes) if node is not None)
-
-
-def render_host_list(placement: Placement, chosen: HostListFormat) -> HostList:
-    """Return the nodes of a placement, one entry per line; empty if it is infeasible.
-
-    A node stands where its first rank is. Cost: O(n) in pods.
-
-    Raises:
-        ConfigError: the name of a node has a character that separates names in such lists.
-    """
-    ranks = list_ranks(placement)
-    _require_plain([row.node for row in ranks])
-    if chosen is HostListFormat.RANKS:
-        return HostList("".join(f"{row.rank} {row.node}\n" for row in ranks))
-    runs = [node for node, _ in groupby(row.node for row in ranks)]
-    slots = Counter(row.node for row in ranks)
-    if chosen is HostListFormat.NODELIST:
-        return HostList(f"{fold_names(slots)}\n" if slots else "")
-    separator = " slots=" if chosen is HostListFormat.HOSTFILE else ":"
-    text = "".join(f"{node}{separator}{num}\n" for node, num in slots.items())
-    repeated = (node for node, num in Counter(runs).items() if num > 1)
-    return HostList(text, tuple(repeated))
-
-
-def _require_plain(nodes: Sequence[str]) -> None:
-    wrong = [f"'{show(node)}'" for node in dict.fromkeys(nodes) if not _NAME.match(node)]
-    if wrong:
-        shown = list_some(wrong, _MAX_NAMES)
-        raise ConfigError(f"a host list cannot hold these names of nodes: {shown}")

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 _COLUMNS: Final = ("RESERVATION", "GANG", "PHASE", "PODS", "NODES", "UNTIL", "HOLDER")
 
 
-@options.command("reservations", is_watchable=True)
+@options.command(
+    "reservations",
+    is_watchable=True,
+    examples=(
+        "toponaut reservations --store store",
+        "toponaut reservations --kube --all",
+    ),
+)
 def command(
     *,
     store: Path | None = options.option(

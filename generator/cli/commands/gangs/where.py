@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +13,7 @@ import click
 
 from generator.cli import options
 from generator.cli.exit_codes import exit_with_problems
-from generator.cli.options import InputOptions, PodOptions
+from generator.cli.options import NO_PODS_MESSAGE, InputOptions, PodOptions
 from generator.cli.output import (
     PlacedPod,
     Table,
@@ -30,7 +30,10 @@ from topology.model.errors import ConfigError, ParseError, PlacementRequestError
 from topology.model.tree import API_VERSION, TopologyTree
 
 if TYPE_CHECKING:
+    from generator.cli.observation import LoadedObservation
     from generator.cli.running_pods import LoadedPods
+    from generator.ingest.sources import Sources
+    from generator.jobs.rank_order import RankAudit
     from generator.jobs.running_jobs import JobLocation, JobPod, RunningJob, Spread
     from generator.objects.inventory import Inventory
     from generator.objects.pods import PodUsage
@@ -40,7 +43,13 @@ TIMEOUT_S: Final = 10.0
 """Time limit of the search for a better place, unless another is given."""
 
 
-@options.command("where")
+@options.command(
+    "where",
+    examples=(
+        "toponaut where train --pods pods.yaml --reports fabric/reports",
+        "toponaut where ml/train --kube -o wide",
+    ),
+)
 def command(
     *,
     job: str = options.argument(),
@@ -57,40 +66,45 @@ def command(
     JOB is the name of the job's group, of its batch object or of the owner of its pods, or
     NAMESPACE/NAME. Pods come from --pods, from --running or, with --kube, from the cluster.
     """
-    print_job(job, sources, pods, output=output, tree=tree, timeout_s=timeout)
+    from generator.cli.observation import parse_sources, read_observation, read_saved_tree
+
+    given = parse_sources(sources)
+    saved = None if tree is None else read_saved_tree(tree, given)
+    pods.refuse_both()
+    loaded = load_job(job, pods, given.cluster)
+    read = saved or read_observation(given)
+    print_job(loaded, read, given, output=output, timeout_s=timeout)
 
 
 def print_job(
-    name: str,
-    given: InputOptions,
-    pods: PodOptions,
+    loaded: LoadedJob,
+    read: LoadedObservation,
+    sources: Sources,
     *,
     output: str,
-    tree: Path | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> NoReturn:
     """Print where a job runs and a better place, and end the command."""
-    from generator.cli.observation import parse_sources, read_observation, read_saved_tree
+    from generator.jobs.rank_order import TreePlaces, audit_ranks, list_worlds
     from generator.jobs.running_jobs import locate_job, render_job_location
     from generator.store.local_files import read_inventory
 
-    sources = parse_sources(given)
-    saved = None if tree is None else read_saved_tree(tree, sources)
-    pods.refuse_both()
-    loaded = _load_job(name, pods, sources.cluster)
-    read = saved or read_observation(sources)
     job_input = _JobInput(
         read.observation.tree, read.inputs.inventory or read_inventory(sources.nodes), loaded
     )
     location = locate_job(job_input.tree, loaded.job)
     location = _add_better_placement(location, job_input, timeout_s)
+    places = TreePlaces(job_input.tree)
+    audits = [audit_ranks(places, world) for world in list_worlds(loaded.job.pods)]
     print_document(
-        render_job_location(location), output, text=lambda: _list_parts(location, output)
+        render_job_location(location) | {"ranks": list(map(_render_audit, audits))},
+        output,
+        text=lambda: _list_parts(location, audits, output),
     )
     exit_with_problems((*read.problems, *loaded.problems))
 
 
-class _LoadedJob(NamedTuple):
+class LoadedJob(NamedTuple):
     """A job, the input that was skipped, and the reserved nodes."""
 
     job: RunningJob
@@ -104,28 +118,40 @@ class _JobInput(NamedTuple):
 
     tree: TopologyTree
     inventory: Inventory | None
-    loaded: _LoadedJob
+    loaded: LoadedJob
 
 
-def _load_job(name: str, given: PodOptions, cluster: ClusterAccess | None) -> _LoadedJob:
+def load_job(name: str, given: PodOptions, cluster: ClusterAccess | None) -> LoadedJob:
     """Read the pods of a job, and the nodes that are reserved in the cluster.
 
     Raises:
         click.UsageError: no source of pods is given.
     """
     from generator.cli.running_pods import read_pods
+
+    return find_given_job(name, given, cluster, read_pods(given, cluster))
+
+
+def find_given_job(
+    name: str, given: PodOptions, cluster: ClusterAccess | None, pods: LoadedPods | None
+) -> LoadedJob:
+    """Return a job among pods that were read, and the nodes that are reserved in the cluster.
+
+    Raises:
+        click.UsageError: there is no source of pods.
+        ConfigError: there is no such job.
+    """
     from generator.jobs.running_jobs import build_job_from_nodes, find_job_in_gangs
     from generator.reservations.cluster_view import fetch_reserved_nodes
     from generator.store.file_kinds import FileKind, expect_kind
 
-    pods = read_pods(given, cluster)
     if pods is None:
-        raise click.UsageError("give the source of pods: --pods, --running or --kube")
+        raise click.UsageError(NO_PODS_MESSAGE)
     if pods.gangs is not None:
-        return _LoadedJob(find_job_in_gangs(name, pods.gangs))
+        return LoadedJob(find_job_in_gangs(name, pods.gangs))
     if given.pods:
         if len(pods.documents) == 1 and _is_pod_to_node_map(pods.documents[0]):
-            return _LoadedJob(build_job_from_nodes(name, pods.documents[0]), pods.problems)
+            return LoadedJob(build_job_from_nodes(name, pods.documents[0]), pods.problems)
         with expect_kind(Path(given.pods), FileKind.PODS):
             return _find_job(name, pods)
     loaded = _find_job(name, pods)
@@ -141,7 +167,7 @@ def _is_pod_to_node_map(document: Mapping[str, Any]) -> bool:
     return bool(nodes) and "kind" not in document and all(isinstance(node, str) for node in nodes)
 
 
-def _find_job(name: str, loaded: LoadedPods) -> _LoadedJob:
+def _find_job(name: str, loaded: LoadedPods) -> LoadedJob:
     from generator.jobs.running_jobs import find_job, parse_job_pod
 
     pods: list[JobPod] = []
@@ -157,7 +183,7 @@ def _find_job(name: str, loaded: LoadedPods) -> _LoadedJob:
         if pod is not None:
             pods.append(pod)
     try:
-        return _LoadedJob(find_job(name, pods), tuple(problems))
+        return LoadedJob(find_job(name, pods), tuple(problems))
     except ConfigError as error:
         raise ConfigError(f"{loaded.source}: {error}") from error
 
@@ -223,16 +249,50 @@ def _build_usage(pod: JobPod, capacity: Mapping[str, int]) -> PodUsage | None:
     return PodUsage(pod.node, count_request(request))
 
 
-def _list_parts(location: JobLocation, output: str) -> Iterator[str | Table]:
+def _render_audit(audit: RankAudit[JobPod]) -> dict[str, Any]:
+    return {
+        "name": audit.world.name,
+        "ranksFrom": audit.world.source or None,
+        "tiers": [tier._asdict() for tier in audit.tiers],
+    }
+
+
+def _list_parts(
+    location: JobLocation, audits: Sequence[RankAudit[JobPod]], output: str
+) -> Iterator[str | Table]:
     pods = (
-        PlacedPod(pod.role, index, domain or _UNKNOWN, pod.node or "(pending)")
+        PlacedPod(pod.rank.role, index, domain or _UNKNOWN, pod.node or "(pending)")
         for index, (pod, domain) in enumerate(
             zip(location.job.pods, location.pod_domains, strict=True)
         )
     )
     yield _render_headline(location, output)
     yield Table(("group", "pods", "domain", "nodes"), [*list_pod_rows(pods, output)])
+    yield from _list_crossings(audits, list(location.spread.crossings))
     yield _render_better_text(location, output)
+
+
+def _list_crossings(
+    audits: Sequence[RankAudit[JobPod]], tiers: Sequence[str]
+) -> Iterator[str | Table]:
+    """Yield how often the ring over the ranks of each group leaves a domain."""
+    rows = [
+        (
+            audit.world.name,
+            audit.world.source or "unknown",
+            *(
+                str(tier.now) if tier.now == tier.fewest else f"{tier.now} (fewest {tier.fewest})"
+                for tier in audit.tiers
+            ),
+            *("-" for _ in tiers[len(audit.tiers) :]),
+        )
+        for audit in audits
+        if len(audit.world.pods) > 1
+    ]
+    if rows and tiers:
+        yield ""
+        yield Table(("ring over", "ranks from", *(f"leaves a {tier}" for tier in tiers)), rows)
+        yield ""
 
 
 def _render_headline(location: JobLocation, output: str) -> str:
@@ -245,11 +305,6 @@ def _render_headline(location: JobLocation, output: str) -> str:
     parts = [
         f"{show(location.job.name, 300)}: {show_count(num, 'pod')} {where}",
         *_render_counts(location.spread),
-    ]
-    parts += [
-        f"{show_count(times, 'pair')} of consecutive pods in different {show(tier)} domains"
-        for tier, times in location.spread.crossings.items()
-        if times
     ]
     if location.num_pending:
         parts.append(f"{location.num_pending} on no node yet")

@@ -23,7 +23,6 @@ from generator.kube.resources import NODES
 from generator.observe.domain_witness import Witness, WitnessDiff, compare_witness
 from generator.outputs.hypernode.adoption import Adoption, adopt_hypernodes, select_named
 from generator.outputs.hypernode.forest import build_hypernode_tree
-from generator.outputs.hypernode.model import HyperNode
 from topology.model.errors import ConfigError, ParseError, list_some, show
 from topology.model.tree import API_VERSION, TopologyTree
 
@@ -31,16 +30,20 @@ if TYPE_CHECKING:
     from generator.cli.observation import LoadedObservation
     from generator.cli.plans import ObservedHyperNodes, Plan
     from generator.ingest.sources import Sources
-    from generator.objects.tree_record import TreeRecord
     from generator.reconcile.object_plan import LabelTakeover, SeenNode
     from generator.reconcile.outputs import PublishRequest
-    from generator.store.fabric_store import FabricStore
 
 _HASH_DIGITS: Final = 16
 _MAX_SHOWN: Final = 8
 
 
-@options.command("adopt")
+@options.command(
+    "adopt",
+    examples=(
+        "toponaut adopt --store store --reports fabric/reports --nodes fabric/nodes.yaml",
+        "toponaut adopt --kube",
+    ),
+)
 def command(
     *,
     sources: InputOptions,
@@ -105,19 +108,14 @@ def command(
         decision = decide(plan.state)
         if labels:  # the approval covers the labels too, so it is no approval of the plan alone
             decision = decision._replace(approval=plan.verdict.hash)
-        with plans.hold_writes(decision, adopted.request, opened, namespace) as fence:
-            writer = _TakeOverWriter(opened, adopted.hypernodes)
-            result = plans.write_plan(
-                decision, opened, output, observed=observed, target=writer
-            ).applied
-            if result.error is not None:
-                pending = show_count(len(result.pending), "action")
-                left = "no label was taken over" if labels else f"{pending} not done"
-                click.echo(f"error: {result.error}; {left}", err=True)
-                exit_with_problems(plan.problems, ExitCode.INTERNAL)
-            is_good = plans.write_outputs(
-                adopted.request, None, cluster, namespace=namespace, fence=fence
-            )
+        is_good = plans.write_plan(
+            decision,
+            adopted.request,
+            plans.WritePlace(opened, store, cluster, namespace),
+            output,
+            observed=observed,
+            left="no label was taken over" if labels else "",
+        )
     exit_with_problems(plan.problems, None if is_good else ExitCode.INTERNAL)
 
 
@@ -138,30 +136,7 @@ class _AdoptionPlan(NamedTuple):
     hypernodes: Adoption = Adoption()
     labels: LabelTakeover | None = None
     request: PublishRequest | None = None
-    """What the outputs should be once labels are taken over."""
-
-
-class _TakeOverWriter:
-    """Writes to a store; the first write of each adopted HyperNode takes it over."""
-
-    def __init__(self, store: FabricStore, adoption: Adoption) -> None:
-        self._store = store
-        self._taken = {row.name: row for row in adoption.taken}
-
-    def put(self, hypernode: HyperNode) -> bool:
-        seen = self._taken.pop(hypernode.name, None)
-        if seen is None:
-            return self._store.put(hypernode)
-        return self._store.take_over(hypernode, seen)
-
-    def remove(self, name: str) -> bool:
-        return self._store.remove(name)
-
-    def write_record(self, record: TreeRecord) -> object:
-        return self._store.write_record(record)
-
-    def consume_approval(self, plan: str) -> object:
-        return self._store.consume_approval(plan)
+    """The outputs as they should be once labels are taken over."""
 
 
 def _plan_hypernodes(
@@ -216,9 +191,10 @@ def _build_plan(
     """Return the plan on the adopted set; it is always held until a person approves it."""
     from generator.cli.plans import plan_observation
     from generator.reconcile.guard import HoldKind, HoldReason
-    from generator.reconcile.plan import Action, Op
+    from generator.reconcile.hypernode_plan import Action, Op
 
     claimed = {row.name: row for row in adoption.claimed}
+    pairs = zip(adoption.claimed, adoption.taken, strict=True)
     after = tuple(claimed.get(row.name, row) for row in observed.hypernodes)
     num = show_count(len(adoption.claimed), "HyperNode")
     return plan_observation(
@@ -226,7 +202,7 @@ def _build_plan(
         observed._replace(hypernodes=after),
         approved=approved,
         claims=tuple(
-            Action(Op.UPDATE, row.name, row.tier, "take over", row) for row in adoption.claimed
+            Action(Op.UPDATE, row.name, row.tier, "take over", row, taken) for row, taken in pairs
         ),
         holds=(HoldReason(HoldKind.ADOPTION, f"{num} of others would be taken over"),),
     )
@@ -352,7 +328,7 @@ def _find_kept_names(tree: TopologyTree, previous: TopologyTree) -> tuple[str, .
 
 def _render_document(adopted: _AdoptionPlan) -> dict[str, Any]:
     from generator.cli.witnesses import render_witness_rows
-    from generator.reconcile.plan import render_action
+    from generator.reconcile.hypernode_plan import render_action
 
     taken, labels = [row.name for row in adopted.hypernodes.taken], adopted.labels
     document = {

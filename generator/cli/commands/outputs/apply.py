@@ -10,10 +10,16 @@ from generator.cli import options
 from generator.cli.exit_codes import ExitCode, exit_with_problems
 from generator.cli.option_types import OutputFolder
 from generator.cli.options import InputOptions
-from generator.cli.output import print_document, show_count
+from generator.cli.output import print_document
 
 
-@options.command("apply")
+@options.command(
+    "apply",
+    examples=(
+        "toponaut apply --store store --nodes fabric/nodes.yaml",
+        "toponaut apply --kube",
+    ),
+)
 def command(
     *,
     sources: InputOptions,
@@ -62,11 +68,6 @@ def command(
             exit_with_problems(plan.problems, ExitCode.CHECK_FAILED)
         plans.drop_approval(decision.without_plan()._replace(record=None), opened, namespace)
         request = plan.outputs if plan.state.is_writing else None
-        with plans.hold_writes(decision, request, opened, namespace) as fence:
-            result = plans.write_plan(decision, opened, output, observed=observed).applied
-            if result.error is not None:
-                pending = show_count(len(result.pending), "action")
-                click.echo(f"error: {result.error}; {pending} not done", err=True)
-                exit_with_problems(plan.problems, ExitCode.INTERNAL)
-            is_good = plans.write_outputs(request, store, cluster, namespace=namespace, fence=fence)
+        place = plans.WritePlace(opened, store, cluster, namespace)
+        is_good = plans.write_plan(decision, request, place, output, observed=observed)
     exit_with_problems(plan.problems, None if is_good else ExitCode.INTERNAL)

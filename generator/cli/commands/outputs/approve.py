@@ -13,7 +13,13 @@ from generator.cli.output import MAX_MESSAGE
 from topology.model.errors import KubeError, StoreError, show
 
 
-@options.command("approve")
+@options.command(
+    "approve",
+    examples=(
+        "toponaut approve 0710ff9ee032bcb9 --store store",
+        "toponaut approve 0710ff9ee032bcb9 --kube",
+    ),
+)
 def command(
     *,
     plan: str = options.argument(metavar="HASH"),

@@ -18,18 +18,29 @@ from generator.cli.option_types import (
     parse_object_name,
 )
 from generator.cli.options import InputOptions
-from generator.cli.output import show_count
-from generator.outputs.formats import ExportFormat
-from generator.outputs.node_labels import DEFAULT_PREFIX, LabelFamily
+from generator.cli.output import render_csv, show_count
+from generator.outputs.formats import (
+    DEFAULT_PREFIX,
+    ExportFormat,
+    ExportSettings,
+    FlavorSpec,
+    LabelFamily,
+)
 from topology.model.errors import ParseError, list_some, show
 
 if TYPE_CHECKING:
     from generator.cli.observation import LoadedObservation
     from generator.outputs.catalog import Export
-    from generator.outputs.formats import ExportSettings
 
 _MAX_NAMES: Final = 5
 _PAGE: Final = "html"
+_CABLING: Final = "cabling"
+_INTERFACE: Final = "dcim.interface"
+CABLING_HEADER: Final = (
+    *("side_a_device", "side_a_type", "side_a_name", "side_b_device", "side_b_type"),
+    *("side_b_name", "status"),
+)
+"""Columns of NetBox's import of cables; `toponaut diff --cabling` reads them too."""
 
 
 class _SettingsOptions(NamedTuple):
@@ -71,9 +82,6 @@ class _SettingsOptions(NamedTuple):
             click.BadParameter: a label of the flavor has another form than KEY=VALUE.
             click.UsageError: labels of a flavor without a flavor, or the reverse.
         """
-        from generator.outputs.formats import ExportSettings
-        from generator.outputs.kueue import FlavorSpec
-
         if (self.flavor is None) != (not self.flavor_label):
             raise click.UsageError("a ResourceFlavor needs both --flavor and --flavor-label")
         labels = dict(map(_parse_flavor_label, self.flavor_label))
@@ -99,11 +107,17 @@ def _parse_flavor_label(row: str) -> tuple[str, str]:
     return key, value
 
 
-@options.command("export")
+@options.command(
+    "export",
+    examples=(
+        "toponaut export slurm-tree --reports fabric/reports",
+        "toponaut export labels --reports fabric/reports --nodes fabric/nodes.yaml --out labels",
+    ),
+)
 def command(
     *,
     chosen: str = options.argument(
-        metavar="FORMAT", type=click.Choice([*map(str, ExportFormat), _PAGE])
+        metavar="FORMAT", type=click.Choice([*map(str, ExportFormat), _PAGE, _CABLING])
     ),
     sources: InputOptions,
     tree: Path | None = options.TREE,
@@ -139,6 +153,7 @@ def command(
     topograph        topograph's graph in JSON
     dot, graphml     a drawing of the tree
     html             a page with the fabric and the findings, in one HTML file
+    cabling          the cables of today as a plan, for diff --cabling and NetBox's import
 
     Kubernetes objects have only the fields that Toponaut owns: apply them with kubectl apply
     --server-side --field-manager=toponaut-export -f -.
@@ -149,7 +164,7 @@ def command(
         read_saved_tree,
         refuse_without_hosts,
     )
-    from generator.reconcile.export_check import render_checked_export
+    from generator.outputs.catalog import render_export
 
     parsed, given = settings.parse(), parse_sources(sources)
     if tree is None:
@@ -161,11 +176,12 @@ def command(
     else:
         read = read_saved_tree(tree, given, is_restricted=True)
     refuse_without_hosts(read)
-    export = (
-        _render_page(read)
-        if chosen == _PAGE
-        else render_checked_export(read.observation.tree, ExportFormat(chosen), parsed)
-    )
+    if chosen == _PAGE:
+        export = _render_page(read)
+    elif chosen == _CABLING:
+        export = _render_cabling(read)
+    else:
+        export = render_export(read.observation.tree, ExportFormat(chosen), parsed)
     problems = (*read.problems, *_list_left_out(chosen, export))
     if export.is_empty:
         empty = f"no node has a place that {chosen} can hold: nothing is written"
@@ -182,11 +198,34 @@ def command(
 
 def _render_page(read: LoadedObservation) -> Export:
     """Return the page; without cables and planes if only a tree was read."""
+    from generator.jobs.free_by_domain import count_gpus
     from generator.outputs.catalog import Export
     from generator.web import build_page_document, render_page
+    from topology.findings.impact import add_workloads
 
-    document = build_page_document(read.observation.tree, read.split, read.observation.findings)
+    tree, inventory = read.observation.tree, read.inputs.inventory
+    gpus = count_gpus(node.spec for node in inventory.nodes) if inventory else None
+    findings = add_workloads(read.observation.findings, tree, gpus=gpus, gangs=None)
+    document = build_page_document(tree, read.split, findings)
     return Export("fabric.html", text=render_page(document))
+
+
+def _render_cabling(read: LoadedObservation) -> Export:
+    """Return the cables of all networks as a plan.
+
+    Raises:
+        click.UsageError: only a tree was read.
+    """
+    from generator.outputs.catalog import Export
+    from topology.cabling.plan_diff import list_cables
+
+    if read.split is None:
+        raise click.UsageError("a saved tree, HyperNodes and labels have no cables: give a source")
+    rows = [
+        (row.device_a, _INTERFACE, row.port_a, row.device_b, _INTERFACE, row.port_b, "connected")
+        for row in list_cables(read.split.fabric)
+    ]
+    return Export("cabling.csv", text=render_csv(CABLING_HEADER, rows))
 
 
 def _render_documents(documents: Sequence[dict[str, Any]], output: str | None) -> str:

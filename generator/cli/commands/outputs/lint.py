@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -38,7 +38,13 @@ _CONTROL_PLANE: Final = frozenset(
 _HARD_EFFECTS: Final = (":NoSchedule", ":NoExecute")
 
 
-@options.command("lint")
+@options.command(
+    "lint",
+    examples=(
+        "toponaut lint store/hypernodes",
+        "toponaut lint --kube --check",
+    ),
+)
 def command(
     *,
     paths: tuple[str, ...] = options.argument(nargs=-1, metavar="[PATH]..."),
@@ -121,26 +127,20 @@ def _read_paths(paths: Iterable[str], nodes: Path | None) -> _HyperNodeSet:
 
 def _read_file(file: str, hypernodes: list[HyperNode], problems: list[HyperNodeProblem]) -> None:
     """Add the HyperNodes of a file, and those that cannot be read; skip objects of other kinds."""
-    from generator.cli.input_files import read_input
+    from generator.store.local_files import read_input
 
     source, raw = read_input(file, _MAX_BYTES)
     for document in parse_documents(raw, source=source):
         if isinstance(document, ParseError):
             problems.append(_build_problem(source, str(document)))
             continue
-        for item in _list_items(document.value):
-            try:
-                hypernodes.append(parse_manifest(item))
-            except ConfigError as error:
-                problems.append(_build_problem(source, str(error)))
-
-
-def _list_items(value: object) -> Iterator[object]:
-    """Yield the HyperNodes of a document, which may be a List, and other than objects."""
-    items = value.get("items") if isinstance(value, Mapping) else None
-    for item in items if isinstance(items, list) else [value]:
-        if not isinstance(item, Mapping) or item.get("kind", _KIND) == _KIND:
-            yield item
+        value = document.value
+        if isinstance(value, Mapping) and value.get("kind", _KIND) != _KIND:
+            continue
+        try:
+            hypernodes.append(parse_manifest(value))
+        except ConfigError as error:
+            problems.append(_build_problem(source, str(error)))
 
 
 def _build_problem(source: str, text: str) -> HyperNodeProblem:
@@ -154,9 +154,9 @@ def _fetch_set(access: ClusterAccess, nodes: Path | None) -> _HyperNodeSet:
 
     with open_cluster(access, os.environ) as store:
         stored = store.read_hypernodes()
-        inventory = read_inventory(nodes) or store.read_nodes()
-    problems = [_build_problem(row.source or "cluster", row.problem) for row in stored.problems]
-    readable = tuple(row for row in stored.hypernodes if not row.is_unreadable)
+        inventory = read_inventory(nodes) or store.objects.read_nodes()
+    problems = [_build_problem(row.source or "cluster", row.problem) for row in stored.all_problems]
+    readable = tuple(row for row in stored.values if not row.is_unreadable)
     return _HyperNodeSet(readable, tuple(problems), inventory)
 
 

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 
-@options.command("rpc")
+@options.command(
+    "rpc",
+    examples=(
+        "toponaut rpc GetTopology --server 127.0.0.1:50051",
+        "toponaut rpc Place --server 127.0.0.1:50051 -f request.yaml",
+    ),
+)
 def command(
     *,
     method: str = options.argument(),
@@ -65,14 +71,16 @@ def command(
 
 def _parse_messages(method: MethodDescriptor, file: str | None) -> Iterator[Message]:
     """Yield the messages of a file; without a file, one message with default fields."""
-    from generator.cli.input_files import MAX_REQUEST_BYTES, read_input, split_documents
+    from generator.cli.request_input import MAX_REQUEST_BYTES
+    from generator.objects.yaml_document import list_documents
     from generator.rpc.client import parse_message
+    from generator.store.local_files import read_input
 
     if file is None:
         yield parse_message(method, {}, "")
         return
     source, raw = read_input(file, MAX_REQUEST_BYTES)
-    for document in split_documents(raw, source):
+    for document in list_documents(raw, source=source):
         yield parse_message(method, document.value, source)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -180,7 +182,13 @@ class _EndpointOptions(NamedTuple):
         )
 
 
-@options.command("serve")
+@options.command(
+    "serve",
+    examples=(
+        "toponaut serve --store store --insecure-loopback --web 127.0.0.1:9811",
+        "toponaut serve --kube --tls-cert tls.crt --tls-key tls.key --token-audience toponaut",
+    ),
+)
 def command(
     *,
     store: Path | None = options.option(
@@ -217,9 +225,19 @@ def command(
     start_logging(log_format)
     tune_for_server()
     raise_descriptor_limit()
+    is_for_people = sys.stderr.isatty() and log_format != "json"
     with stop_signals() as wait_for_stop:
         backend, endpoints = _open_backend(parsed, endpoint_settings)
-        serve(parsed, backend, endpoints, wait_for_stop)
+        serve(
+            *(parsed, backend, endpoints, wait_for_stop),
+            on_ready=_print_addresses if is_for_people else lambda _: None,
+        )
+
+
+def _print_addresses(addresses: Mapping[str, str]) -> None:
+    """Print the address of each port on a line of its own: a terminal makes links of URLs."""
+    for name, address in addresses.items():
+        click.echo(f"{name + ':':8} {address}", err=True)
 
 
 def _open_backend(settings: ServerSettings, ports: EndpointSettings) -> tuple[Backend, Endpoints]:
@@ -230,8 +248,7 @@ def _open_backend(settings: ServerSettings, ports: EndpointSettings) -> tuple[Ba
     if settings.cluster is None:
         backend = FolderBackend(settings.folder, settings.nodes)
         return backend, Endpoints(ports, metrics, period_s=settings.period_s)
-    from generator.server.replica import Replica, build_replica_endpoints
+    from generator.server.replica import Replica
 
     replica = Replica.from_settings(settings.cluster, os.environ, on_answer=metrics.on_request)
-    member = build_replica_endpoints(replica, metrics, audience=ports.audience)
-    return replica, Endpoints(ports, metrics, period_s=settings.period_s, replica=member)
+    return replica, Endpoints(ports, metrics, period_s=settings.period_s, replica=replica)

@@ -14,7 +14,13 @@ COMPLETE_VARIABLE: Final = "_TOPONAUT_COMPLETE"
 SHELLS: Final = ("bash", "zsh", "fish")
 
 
-@options.command("completion")
+@options.command(
+    "completion",
+    examples=(
+        "toponaut completion bash",
+        "toponaut completion zsh",
+    ),
+)
 def command(*, shell: str = options.argument(type=click.Choice(SHELLS))) -> None:
     """Print the script with which a shell completes commands and options.
 

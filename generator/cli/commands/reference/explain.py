@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any, Final
 
 import click
 
 from generator.cli import options
+from generator.cli.output import suggest_names
 from generator.cli.schemas import (
     SCHEMAS,
     build_schema,
@@ -27,7 +28,13 @@ _NO_DEFAULTS: Final[tuple[object, ...]] = (None, "", [], {})
 """Defaults that mean that nothing is set."""
 
 
-@options.command("explain")
+@options.command(
+    "explain",
+    examples=(
+        "toponaut explain missing-link",
+        "toponaut explain fabric.spec.changeBudget",
+    ),
+)
 def command(*, topic: str | None = options.argument(required=False)) -> None:
     """Explain a kind of finding, or a field of an object or file.
 
@@ -44,7 +51,7 @@ def command(*, topic: str | None = options.argument(required=False)) -> None:
     root = topic.partition(".")[0]
     if root not in SCHEMAS:
         names = [*sorted(SCHEMAS), *sorted(FindingKind)]
-        raise ConfigError(f"nothing is called '{show(root)}'; {_suggest(root, names)}")
+        raise ConfigError(f"nothing is called '{show(root)}'{_suggest(root, names)}")
     click.echo("\n".join(explain_field(build_schema(root), topic)))
 
 
@@ -60,12 +67,9 @@ def _list_topics() -> Iterator[str]:
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:
-    """Return the names that are most like an unknown one, or all."""
+    """Return the end of a message: the names that are most like an unknown one, or all."""
     known = list(known)
-    similar = get_close_matches(name, known)
-    if similar:
-        return f"did you mean {' or '.join(similar)}?"
-    return f"known: {list_some(known, _MAX_NAMES)}"
+    return suggest_names(name, known) or f"; known: {list_some(known, _MAX_NAMES)}"
 
 
 def _explain_kind(kind: FindingKind) -> Iterator[str]:
@@ -73,10 +77,14 @@ def _explain_kind(kind: FindingKind) -> Iterator[str]:
     row = KIND_DESCRIPTIONS[kind]
     yield f"finding {kind.value} ({row.severities})"
     yield ""
-    yield _LINK.sub(r"\1 (docs/\2)", row.meaning)
+    yield _render_links(row.meaning)
     yield ""
-    advice = _LINK.sub(r"docs/\2", row.advice)
-    yield f"What to do: {advice}"
+    yield f"What to do: {_render_links(row.advice)}"
+
+
+def _render_links(text: str) -> str:
+    """Return a text with the file of each link behind its words, which the sentence needs."""
+    return _LINK.sub(r"\1 (docs/\2)", text)
 
 
 def _find_field(document: Mapping[str, Any], topic: str) -> tuple[Mapping[str, Any], bool]:
@@ -91,10 +99,21 @@ def _find_field(document: Mapping[str, Any], topic: str) -> tuple[Mapping[str, A
         holder = resolve_holder(document, found, name)
         fields = holder.get("properties", {})
         if name not in fields:
-            known = _suggest(name, fields) if fields else "it has no fields"
-            raise ConfigError(f"{show(topic)}: there is no field '{show(name)}'; {known}")
+            known = _suggest(name, fields) if fields else "; it has no fields"
+            raise ConfigError(f"{show(topic)}: there is no field '{show(name)}'{known}")
         found, is_required = fields[name], name in holder.get("required", ())
     return found, is_required
+
+
+def _render_default(value: object) -> str:
+    """Return a default as a person writes it in YAML or JSON, without fields that are absent."""
+
+    def drop_absent(part: object) -> object:
+        if isinstance(part, Mapping):
+            return {name: drop_absent(row) for name, row in part.items() if row not in _NO_DEFAULTS}
+        return [drop_absent(row) for row in part] if isinstance(part, list) else part
+
+    return json.dumps(drop_absent(value), ensure_ascii=False)
 
 
 def explain_field(document: Mapping[str, Any], topic: str) -> Iterator[str]:
@@ -108,7 +127,8 @@ def explain_field(document: Mapping[str, Any], topic: str) -> Iterator[str]:
     head = f"{topic}: {describe_type(document, field)}"
     notes = ["required"] if is_required and "." in topic else []
     default = field.get("default") if not isinstance(field.get("default"), Mapping) else None
-    notes += [f"default {default!r}"] if default not in _NO_DEFAULTS else []
+    if default not in _NO_DEFAULTS:
+        notes.append(f"default {_render_default(default)}")
     yield f"{head} ({', '.join(notes)})" if notes else head
     text = field.get("description") or holder.get("description")
     if text:

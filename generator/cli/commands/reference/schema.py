@@ -8,7 +8,13 @@ from generator.cli import options
 from generator.cli.schemas import SCHEMAS, render_schema
 
 
-@options.command("schema")
+@options.command(
+    "schema",
+    examples=(
+        "toponaut schema tree",
+        "toponaut schema report",
+    ),
+)
 def command(*, name: str = options.argument(type=click.Choice(sorted(SCHEMAS)))) -> None:
     """Print the JSON schema of a kind of document."""
     click.echo(render_schema(name), nl=False)

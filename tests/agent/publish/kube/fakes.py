@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from agent.publish.kube.credentials import TokenNode
-from agent.publish.kube.https_client import METADATA_ONLY, ApiClient, ApiRequest
+from agent.publish.kube.https_client import ApiClient, ApiRequest
 from topology.model.errors import KubeConflict, KubeError, KubeNotFound
 
 
@@ -61,9 +61,7 @@ class FakeApi(ApiClient):
             self._apply(name, subresource, request.body, is_forced="force=true" in query)
         if name not in self.objects:
             raise KubeNotFound(f"no {name}", status=404)
-        found = self.objects[name]
-        is_short = request.headers.get("Accept") == METADATA_ONLY
-        return {"metadata": found["metadata"]} if is_short else found
+        return self.objects[name]
 
     def own_node(self) -> TokenNode | None:
         """Return the Node of the token."""
@@ -83,7 +81,4 @@ class FakeApi(ApiClient):
                 raise KubeNotFound(f"no {name}", status=404)
             self.objects[name] = before | {"status": body["status"]}
             return
-        generation = before["metadata"]["generation"] if before else 0
-        is_new = before is None or before["spec"] != body["spec"]
-        metadata = body["metadata"] | {"generation": generation + is_new}
-        self.objects[name] = (before or {}) | body | {"metadata": metadata}
+        self.objects[name] = (before or {}) | body

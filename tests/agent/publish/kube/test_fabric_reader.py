@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agent.publish.kube.credentials import TokenNode
-from agent.publish.kube.fabric_reader import FabricReader
 from agent.publish.kube.https_client import ApiClient, ApiRequest
+from agent.sweep_schedule import read_cluster_fabric
 from topology.model.errors import KubeError, KubeForbidden, KubeNotFound, KubeUnavailable
 from topology.reports.fabric_status import FabricStatus, Sweeper, SweepRole, render_fabric
 
@@ -49,7 +49,7 @@ def api() -> ScriptedApi:
 
 
 def test_it_returns_the_sweepers(api: ScriptedApi) -> None:
-    assert FabricReader(api).latest() == STATUS
+    assert read_cluster_fabric(api).latest() == STATUS
     assert api.asked == ["GET /apis/toponaut.io/v1alpha1/fabrics/default"]
 
 
@@ -59,7 +59,7 @@ def test_it_returns_the_sweepers(api: ScriptedApi) -> None:
 def test_it_keeps_the_last_status_and_logs_a_problem_once(
     api: ScriptedApi, caplog: pytest.LogCaptureFixture, trouble: Mapping[str, Any] | KubeError
 ) -> None:
-    fabric = FabricReader(api)
+    fabric = read_cluster_fabric(api)
     fabric.latest()
     api.answer = trouble
     assert [fabric.latest(), fabric.latest()] == [STATUS, STATUS]
@@ -70,7 +70,7 @@ def test_it_keeps_the_last_status_and_logs_a_problem_once(
 def test_it_warns_of_a_missing_right_only_if_it_stays_missing(
     api: ScriptedApi, caplog: pytest.LogCaptureFixture, refusals: int, warnings: int
 ) -> None:
-    fabric = FabricReader(api)
+    fabric = read_cluster_fabric(api)
     api.answer = KubeForbidden("refused", status=403)
     for _ in range(refusals):
         fabric.latest()
@@ -79,7 +79,7 @@ def test_it_warns_of_a_missing_right_only_if_it_stays_missing(
 
 
 def test_no_node_sweeps_without_a_fabric(api: ScriptedApi) -> None:
-    fabric = FabricReader(api)
+    fabric = read_cluster_fabric(api)
     fabric.latest()
     api.answer = KubeNotFound("none")
     assert fabric.latest() == FabricStatus()
@@ -87,5 +87,5 @@ def test_no_node_sweeps_without_a_fabric(api: ScriptedApi) -> None:
 
 def test_it_sends_no_request_during_a_cooldown(api: ScriptedApi) -> None:
     api.blocking_error = KubeUnavailable("away")
-    assert FabricReader(api).latest() == FabricStatus()
+    assert read_cluster_fabric(api).latest() == FabricStatus()
     assert api.asked == []

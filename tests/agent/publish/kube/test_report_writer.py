@@ -188,7 +188,7 @@ def test_it_rewrites_a_report_that_another_client_changed(agent: Agent, what: st
     metadata = agent.api.objects["n1"]["metadata"]
     match what:
         case "edited":
-            metadata["generation"] += 1
+            agent.api.objects["n1"] = agent.api.objects["n1"] | {"spec": {"ports": []}}
         case "deleted":
             del agent.api.objects["n1"]
         case _:

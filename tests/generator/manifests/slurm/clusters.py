@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from generator.manifests.ignored_fields import Relevance
+from generator.manifests.fields import Relevance
 from generator.manifests.manifest_request import Translation, translate_job
 from generator.manifests.slurm.batch_job import parse_batch_job
 from generator.manifests.slurm.command_line import split_words
-from generator.manifests.slurm.node_capacity import NodeCapacity, build_node_capacity
+from generator.manifests.slurm.loads import NodeCapacity, build_node_capacity
 from generator.placement.answer import Placement
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from generator.manifests.slurm.batch_job import parse_batch_job
 from generator.manifests.slurm.command_line import (
     is_script,
     parse_command_line,
@@ -220,3 +223,34 @@ def test_a_variable_gives_way_to_an_option_that_excludes_it() -> None:
     (group,) = found.document["spec"]["groups"]
     assert group["request"] == {"cpu": 4, "memory": 4 << 30}
     assert "SBATCH_MEM_PER_NODE: --mem-per-cpu is given" in map(str, found.ignored)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("nodes=24", "--nodes=24"),
+        ("nodes=24 gres=gpu:8", "--nodes=24 --gres=gpu:8"),
+        ("nodes 24 exclusive", "--nodes=24 --exclusive"),
+        ("N=24 -c 4", "--nodes=24 -c 4"),
+        ("N 24", "--nodes=24"),
+        ("24", "--nodes=24"),
+        ("tasks-per-node=8", "--ntasks-per-node=8"),
+        ("nodse=24", "--nodes=24"),
+        ("--nodes=24 gres=gpu:8", "--gres=gpu:8"),
+    ],
+)
+def test_an_option_without_dashes_is_refused_with_what_was_meant(text: str, meant: str) -> None:
+    with pytest.raises(PlacementRequestError, match=f"such as {re.escape(meant)}$"):
+        translated(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["job.sh", "nodes", "/jobs/nodes=24", "-N 2 job.sh nodes=3", "run=b"]
+)
+def test_a_word_that_may_be_a_script_is_none_of_the_options(text: str) -> None:
+    assert any("#SBATCH lines" in row for row in risks_of(translated(text)))
+
+
+def test_a_script_with_the_name_of_an_option_is_read() -> None:
+    job = parse_batch_job(["nodes=24"], read_text=lambda _: "#!/bin/sh\n#SBATCH -N 3\n")
+    assert job.size().spec["groups"][0]["count"] == 3

@@ -8,7 +8,7 @@ import pytest
 
 from generator.manifests.manifest_request import translate_job
 from generator.manifests.slurm.batch_job import parse_batch_job
-from generator.manifests.slurm.node_capacity import build_node_capacity
+from generator.manifests.slurm.loads import build_node_capacity
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place

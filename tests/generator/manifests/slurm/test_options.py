@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from generator.manifests.ignored_fields import Relevance
+from generator.manifests.fields import Relevance
 from generator.manifests.manifest_request import Translation
 from generator.manifests.slurm.options import (
     BY_LETTER,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from generator.jobs.cluster import SlotCluster
-from generator.simulation.replay.fabrics import build_tree_of_shape
-from generator.simulation.replay.replay import ReplayResult, run_replay
+from generator.simulation.replay.replay import ReplayResult, build_tree_of_shape, run_replay
 from generator.simulation.replay.run_names import FIRST_FIT, Backfill
 from generator.simulation.replay.strategies import make_strategy
 from generator.simulation.replay.trace import Job

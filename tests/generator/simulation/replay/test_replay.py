@@ -7,8 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from generator.jobs.cluster import UniformPods, split_into_pods
-from generator.simulation.replay.fabrics import build_tree_of_shape, is_shape
-from generator.simulation.replay.replay import JobStart, run_replay
+from generator.simulation.replay.replay import JobStart, build_tree_of_shape, is_shape, run_replay
 from generator.simulation.replay.run_names import BEST_FIT, FIRST_FIT, Backfill
 from generator.simulation.replay.strategies import (
     OptimalOptions,

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import random  # noqa: TID251 - seeded places of cuts
 from collections.abc import Sequence
-from functools import partial
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.effort import examples
 from tests.shared_samples import SAMPLES
 from topology.model.errors import CutInput
 from topology.model.facts import Device
-from topology.sources.ibnetdiscover.chunks import NumpyReader
-from topology.sources.ibnetdiscover.columns import SweptDevices
+from topology.sources.ibnetdiscover.columns import sort_rows
 from topology.sources.ibnetdiscover.cut_sweep import find_cut
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
-from topology.sources.ibnetdiscover.sweep_load import count_one_ended_rows
+from topology.sources.ibnetdiscover.devices import SweptDevices
+from topology.sources.ibnetdiscover.parser import RowParser
 from topology.synthetic import (
     FabricKind,
     SyntheticSpec,
@@ -27,8 +21,8 @@ from topology.synthetic import (
     build_wiring,
     sweep_devices,
 )
+from topology.synthetic.sweep_output import render_ibnetdiscover
 
-NUMPY = NumpyReader(chunk_bytes=4096, smallest_bytes=256)
 SPECS = [
     SyntheticSpec(FabricKind.FAT_TREE, 8, radix=4),
     SyntheticSpec(FabricKind.RAIL, 8, rails=4, radix=8),
@@ -48,22 +42,18 @@ def dump(spec: SyntheticSpec) -> bytes:
     return render_ibnetdiscover(sweep_devices(build_undamaged(build_wiring(spec)))).encode()
 
 
-def judge(raw: bytes, *, fast: NumpyReader | None = None) -> tuple[Sequence[Device], str]:
+def judge(raw: bytes) -> tuple[Sequence[Device], str]:
     """Return the devices, and the problem with the end of a dump."""
-    parsed = parse_ibnetdiscover(raw, fast=fast)
-    devices = parsed.devices
-    if not len(devices):
-        return devices, ""
-    count = (
-        partial(count_one_ended_rows, devices.sweep) if isinstance(devices, SweptDevices) else None
-    )
-    return devices, str(find_cut(raw, devices, errors=parsed.errors, count=count) or "")
+    parser = RowParser()
+    parser.read(raw)
+    parser.close()
+    return SweptDevices(sort_rows(parser.rows)), str(find_cut(parser) or "")
 
 
-def is_named(raw: bytes, whole: Sequence[Device], fast: NumpyReader | None = None) -> bool:
+def is_named(raw: bytes, whole: Sequence[Device]) -> bool:
     """Return whether a cut dump is named as cut, or cannot be mistaken for a smaller fabric."""
-    devices, problem = judge(raw, fast=fast)
-    return "cut" in problem or not len(devices) or tuple(devices) == tuple(whole)
+    devices, problem = judge(raw)
+    return "cut" in problem or not len(devices) or devices == whole
 
 
 def choose_cuts(raw: bytes) -> list[int]:
@@ -74,14 +64,13 @@ def choose_cuts(raw: bytes) -> list[int]:
     return sorted({*ends[:-1], *more, *range(len(raw) - TAIL_BYTES, len(raw) - 1)})
 
 
-@pytest.mark.parametrize("fast", [None, NUMPY], ids=["by line", "as columns"])
 @pytest.mark.parametrize("spec", SPECS, ids=["fat tree", "rails", "four hosts"])
-def test_it_names_every_cut_of_a_sweep(spec: SyntheticSpec, fast: NumpyReader | None) -> None:
+def test_it_names_every_cut_of_a_sweep(spec: SyntheticSpec) -> None:
     raw = dump(spec)
-    whole, problem = judge(raw, fast=fast)
+    whole, problem = judge(raw)
     assert problem == ""
     for cut in choose_cuts(raw)[::6]:
-        assert is_named(raw[:cut], whole, fast), raw[:cut][-120:]
+        assert is_named(raw[:cut], whole), raw[:cut][-120:]
 
 
 @pytest.mark.long
@@ -111,18 +100,8 @@ def test_a_line_that_is_lost_in_the_middle_is_no_cut() -> None:
 
 def test_a_single_ca_without_a_cable_may_be_whole() -> None:
     raw = b'caguid=0x2\nCa\t1 "H-0000000000000002"\t\t# "n1 mlx5_0"\n'
-    parsed = parse_ibnetdiscover(raw)
-    problem = find_cut(raw, parsed.devices)
+    parser = RowParser()
+    parser.read(raw)
+    problem = find_cut(parser)
     assert "or is cut" in str(problem)
     assert not isinstance(problem, CutInput)
-
-
-LINES = dump(SPECS[0]).splitlines(keepends=True)
-
-
-@given(st.sets(st.integers(0, len(LINES) - 1), max_size=4), st.integers(0, 400))
-@settings(max_examples=examples(60))
-def test_both_readers_find_the_same(lost: set[int], cut: int) -> None:
-    raw = b"".join(line for number, line in enumerate(LINES) if number not in lost)
-    raw = raw[: len(raw) - cut]
-    assert judge(raw)[1] == judge(raw, fast=NUMPY)[1]

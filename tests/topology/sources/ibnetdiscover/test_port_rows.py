@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
+from tests.topology.sources.ibnetdiscover.printed_rows import printed
 from topology.model.facts import DeviceKind, Medium, PortState
 from topology.model.ids import Id, IdKind
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 
 LEAF = "00a0000000000001"
 PORT = "00b0000000000011"
@@ -137,6 +137,6 @@ ROWS = st.builds(
 @given(st.lists(st.one_of(ROWS, st.sampled_from((UP, DOWN, FREE))), max_size=6))
 def test_rows_survive_rendering(rows: list[str]) -> None:
     devices = parse_ibnetdiscover("\n".join(rows).encode()).devices
-    again = parse_ibnetdiscover(render_ibnetdiscover(devices).encode())
+    again = parse_ibnetdiscover(printed("\n".join(rows).encode()))
     assert again.devices == devices
     assert not (devices and again.errors)

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from topology.model.errors import InvariantError
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.sources.infiniband.link_rates import RATES_BPS
+from topology.synthetic.sweep_output import render_ibnetdiscover
 
 LEAF = "00a0000000000001"
 HCA = "00b0000000000010"

@@ -13,6 +13,7 @@ from tests.effort import examples
 from tests.golden import Golden
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.ibnetdiscover.dump_text import db_csv, net_dump, subnet_lst
+from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from tests.topology.sources.plain import case_id, cases, expected_text
 from tests.topology.synthetic.fabrics import SPECS, seeded
 from topology.inference.tree_inference import infer_tree
@@ -20,8 +21,6 @@ from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin
 from topology.model.facts import Device, DeviceKind, Medium, ParseResult
 from topology.model.tree import host_partitions, render_tree
-from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
-from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.sources.infiniband.ibdiagnet_db import parse_ibdiagnet_db
 from topology.sources.infiniband.ibdiagnet_net_dump import parse_ibdiagnet_net_dump
 from topology.sources.infiniband.subnet_lst import parse_subnet_lst
@@ -32,6 +31,7 @@ from topology.synthetic import (
     damage_fabric,
     sweep_devices,
 )
+from topology.synthetic.sweep_output import render_ibnetdiscover
 
 Reader = Callable[..., ParseResult]
 READERS: dict[str, Reader] = {

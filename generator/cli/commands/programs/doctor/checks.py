@@ -20,12 +20,11 @@ from generator.cli.commands.programs.doctor.facts import (
     ReportFact,
     RightsFact,
     RoleBindingFact,
-    as_mapping,
-    as_rows,
     list_outputs,
 )
 from generator.cli.output import list_nodes, show_count
 from generator.kube.resources import FABRICS, HYPERNODES, RECORDS, REPORTS, RESERVATIONS
+from generator.objects.document import mapping_at, rows_at
 from generator.objects.fabric import ConditionType
 from generator.objects.outputs import OutputType
 from generator.reconcile.rendered import KINDS
@@ -105,9 +104,9 @@ class _Cluster(NamedTuple):
     outputs: frozenset[str]
     """The types of outputs in the Fabric object."""
     now: datetime
-    """With a time zone."""
+    """The current time, with a time zone."""
     namespace: str
-    """Of Toponaut."""
+    """The namespace of Toponaut."""
 
 
 def check_cluster(facts: ClusterFacts, *, now: datetime, namespace: str) -> list[Check]:
@@ -116,9 +115,9 @@ def check_cluster(facts: ClusterFacts, *, now: datetime, namespace: str) -> list
     A fact that cannot be read is one check, whatever depends on it.
 
     Args:
-        facts: of the cluster.
-        now: with a time zone.
-        namespace: of Toponaut.
+        facts: what was read from the cluster.
+        now: the current time, with a time zone.
+        namespace: the namespace of Toponaut.
     """
     cluster = _Cluster(facts, list_outputs(facts.fabric), now, namespace)
     checks: list[Check] = []
@@ -191,8 +190,7 @@ def _check_fabric(fabric: object, _: _Cluster) -> Iterator[Check]:
     if fabric is None:
         yield _warning("there is none, so the defaults apply", _INSTALL)
         return
-    status = as_mapping(as_mapping(fabric).get("status"))
-    conditions = [as_mapping(row) for row in as_rows(status.get("conditions"))]
+    conditions = rows_at(fabric, "status", "conditions")
     bad = [
         row for row in conditions if row.get("status") != _GOOD.get(str(row.get("type")), "True")
     ]
@@ -217,7 +215,7 @@ def _check_generator(lease: object, cluster: _Cluster) -> Iterator[Check]:
         message = f"no generator has run: namespace {show(cluster.namespace)} has no Lease of it"
         yield _error(message, f"{look}; --namespace names another one")
         return
-    spec = as_mapping(as_mapping(lease).get("spec"))
+    spec = mapping_at(lease, "spec")
     holder, renewed = str(spec.get("holderIdentity") or ""), _parse_time(spec.get("renewTime"))
     duration_s = spec.get("leaseDurationSeconds")
     if not holder or renewed is None or not isinstance(duration_s, int):
@@ -278,8 +276,7 @@ def _check_collectors(reports: Sequence[ReportFact], cluster: _Cluster) -> Itera
 def _check_sweepers(fabric: object, cluster: _Cluster) -> Iterator[Check]:
     if fabric is None:
         return
-    status = as_mapping(as_mapping(fabric).get("status"))
-    rows = [as_mapping(row) for row in as_rows(status.get("sweepers"))]
+    rows = rows_at(fabric, "status", "sweepers")
     reports: Sequence[ReportFact] = cluster.facts.reports.value or ()
     hosts = [report.name for report in reports if report.num_infiniband]
     if rows:
@@ -344,7 +341,7 @@ def _uses_volcano(crds: Mapping[str, CrdFact], cluster: _Cluster) -> bool:
 
 def _data_of(fact: Fact) -> Iterable[object]:
     """Return the texts of a ConfigMap."""
-    return as_mapping(as_mapping(fact.value).get("data")).values()
+    return mapping_at(fact.value, "data").values()
 
 
 def _find_active_discovery(fact: Fact) -> list[str]:
@@ -352,13 +349,11 @@ def _find_active_discovery(fact: Fact) -> list[str]:
     found: list[str] = []
     for text in _data_of(fact):
         try:
-            document = as_mapping(yaml.safe_load(str(text)))
+            document = yaml.safe_load(str(text))
         except yaml.YAMLError:
             continue
-        for row in as_rows(document.get("networkTopologyDiscovery")):
-            source = as_mapping(row)
-            if source.get("enabled"):
-                found.append(str(source.get("source")))
+        sources = rows_at(document, "networkTopologyDiscovery")
+        found += [str(row.get("source")) for row in sources if row.get("enabled")]
     return found
 
 
@@ -455,8 +450,8 @@ def _list_accounts(facts: ClusterFacts, role: str) -> frozenset[Account]:
     """Return the accounts in use: those of the pods, and those to which the role is given."""
     bindings: Sequence[RoleBindingFact] = facts.role_bindings.value or ()
     given = (row for row in bindings if role in row.role)
-    pods: frozenset[Account] = as_mapping(facts.pod_accounts.value).get(role, frozenset())
-    return pods | {one for row in given for one in row.accounts}
+    pods: frozenset[Account] = mapping_at(facts.pod_accounts.value).get(role, frozenset())
+    return pods | {account for row in given for account in row.accounts}
 
 
 def _list_problems(
@@ -473,7 +468,7 @@ def _list_problems(
 
 
 def _find_problem(policy: PolicyFact, facts: ClusterFacts, accounts: frozenset[Account]) -> str:
-    """Return why a policy does not hold for some accounts; empty if it does."""
+    """Return why a policy does not hold for these accounts; empty if the policy holds."""
     if policy.spec.get("failurePolicy") == "Ignore":
         return "lets through what it cannot judge: failurePolicy is Ignore"
     if _narrows(policy.spec.get("matchConstraints")):
@@ -482,7 +477,7 @@ def _find_problem(policy: PolicyFact, facts: ClusterFacts, accounts: frozenset[A
         row
         for row in facts.policy_bindings.value or ()
         if row.spec.get("policyName") == policy.name
-        and "Deny" in as_rows(row.spec.get("validationActions"))
+        and "Deny" in (row.spec.get("validationActions") or ())
     ]
     if not bindings:
         return "refuses nothing: no ValidatingAdmissionPolicyBinding with the action Deny names it"
@@ -490,7 +485,9 @@ def _find_problem(policy: PolicyFact, facts: ClusterFacts, accounts: frozenset[A
         return (
             f"does not apply to all objects: matchResources of {show(bindings[0].name)} limits it"
         )
-    free = frozenset(one for one in accounts if not _limits(policy, bindings, facts, one))
+    free = frozenset(
+        account for account in accounts if not _covers(policy, bindings, facts, account)
+    )
     return f"does not limit {_show_accounts(free)}, which is in use" if free else ""
 
 
@@ -499,36 +496,38 @@ def _narrows(match: object) -> bool:
 
     It does so by a selector or by excludeResourceRules.
     """
-    rows = as_mapping(match)
-    selectors = (rows.get("namespaceSelector"), rows.get("objectSelector"))
-    is_bound = any(as_mapping(one).get(key) for one in selectors for key in _TERMS)
-    return is_bound or bool(rows.get("excludeResourceRules"))
+    selectors = (mapping_at(match, key) for key in ("namespaceSelector", "objectSelector"))
+    is_bound = any(selector.get(key) for selector in selectors for key in _TERMS)
+    return is_bound or bool(mapping_at(match).get("excludeResourceRules"))
 
 
-def _limits(
+def _covers(
     policy: PolicyFact, bindings: Sequence[PolicyFact], facts: ClusterFacts, account: Account
 ) -> bool:
-    """Return whether a policy matches the requests of an account.
+    """Return whether a policy covers the requests of an account.
 
     A policy finds the account in the subjects of a ClusterRoleBinding. Older policies, and those
     that somebody edited, name it as text.
     """
-    conditions = [as_mapping(row) for row in as_rows(policy.spec.get("matchConditions"))]
+    conditions = rows_at(policy.spec, "matchConditions")
     expressions = [str(row.get("expression")) for row in conditions]
-    if "paramKind" not in policy.spec or not any("params" in one for one in expressions):
-        return any(account.user in re.split(r"[\"']", one) for one in expressions)
-    return any(
-        account in row.accounts or account.groups & row.groups
-        for binding in bindings
-        for row in facts.role_bindings.value or ()
-        if _selects(as_mapping(binding.spec.get("paramRef")), row)
-    )
+    reads_params = any("params" in expression for expression in expressions)
+    if "paramKind" not in policy.spec or not reads_params:
+        quoted = {text for expression in expressions for text in re.split(r"[\"']", expression)}
+        return account.user in quoted
+    for binding in bindings:
+        reference = mapping_at(binding.spec, "paramRef")
+        for row in facts.role_bindings.value or ():
+            is_subject = account in row.accounts or account.groups & row.groups
+            if is_subject and _selects(reference, row):
+                return True
+    return False
 
 
 def _selects(reference: Mapping[str, Any], row: RoleBindingFact) -> bool:
     if "name" in reference:
         return bool(reference["name"] == row.name)
-    wanted = as_mapping(as_mapping(reference.get("selector")).get("matchLabels"))
+    wanted = mapping_at(reference, "selector", "matchLabels")
     return bool(wanted) and wanted.items() <= row.labels.items()
 
 

@@ -15,10 +15,11 @@ from cryptography.x509 import load_pem_x509_certificates
 from generator.cli.commands.programs.doctor.rights import ACCOUNT, Right, list_needed_rights
 from generator.kube.access import ClusterAccess
 from generator.kube.credentials import find_credentials
-from generator.kube.lease import LEASE_NAME
+from generator.kube.lease_record import LEASE_NAME
 from generator.kube.reflector import Paging, fetch_objects
 from generator.kube.resources import CONFIG_MAPS, CRDS, FABRICS, LEASES, NODES, REPORTS, Resource
 from generator.kube.transport import KubeRequest, KubeTransport, Transport, decode_object
+from generator.objects.document import mapping_at, rows_at
 from generator.objects.outputs import OutputType
 from topology.model.errors import KubeError, KubeNotFound, KubeUnavailable, show
 from topology.model.facts import Medium
@@ -60,7 +61,7 @@ class Fact(NamedTuple):
     value: Any = None
     """The decoded object; None if there is none, or if it could not be read."""
     problem: str = ""
-    """Why it could not be read; empty if it was read, or if it does not exist."""
+    """Why the fact could not be read; empty if it was read, or if it does not exist."""
 
 
 class CrdFact(NamedTuple):
@@ -136,7 +137,8 @@ class CertificateFact(NamedTuple):
     secret: str
     """The name of the Secret."""
     expires: datetime | None
-    """When the first of its chain expires; None: the Secret has no certificate in PEM."""
+    """When the first certificate of the chain expires; None: the Secret has no certificate in
+    PEM."""
 
 
 class ReportFact(NamedTuple):
@@ -148,7 +150,7 @@ class ReportFact(NamedTuple):
     failures: Sequence[tuple[str, str]] = ()
     """The collectors that failed, each with its message."""
     num_infiniband: int = 0
-    """Its InfiniBand ports."""
+    """The InfiniBand ports of the node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,20 +191,10 @@ class ClusterFacts:
 
 def list_outputs(fabric: Fact) -> frozenset[str]:
     """Return the types in `spec.outputs`; HyperNodes alone if nothing is set."""
-    spec = as_mapping(as_mapping(fabric.value).get("spec"))
+    spec = mapping_at(fabric.value, "spec")
     if "outputs" not in spec:
         return frozenset({OutputType.HYPERNODE})
-    return frozenset(str(as_mapping(row).get("type")) for row in as_rows(spec["outputs"]))
-
-
-def as_mapping(value: object) -> Mapping[str, Any]:
-    """Return a value if it is a mapping, else an empty one: objects of others may hold anything."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def as_rows(value: object) -> Sequence[object]:
-    """Return a value if it is a list, else an empty one."""
-    return value if isinstance(value, list) else ()
+    return frozenset(str(row.get("type")) for row in rows_at(spec, "outputs"))
 
 
 def fetch_cluster_facts(
@@ -215,10 +207,10 @@ def fetch_cluster_facts(
     """Return the facts of a cluster. A request that fails costs that fact.
 
     Args:
-        access: to the cluster.
+        access: how to reach the cluster.
         environ: the environment, for credentials.
-        namespace: of Toponaut.
-        volcano_namespace: of Volcano.
+        namespace: the namespace of Toponaut.
+        volcano_namespace: the namespace of Volcano.
 
     Raises:
         ConfigError: there are no credentials, or they are unusable.
@@ -286,7 +278,7 @@ def _read_list(
 
 
 def _as_fact(read: Callable[[], Any]) -> Fact:
-    """Return what is read, or why it cannot be read."""
+    """Return the value that `read` returns, or the reason why reading fails."""
     try:
         return Fact(read())
     except KubeNotFound:
@@ -302,19 +294,16 @@ def _parse_name(item: Mapping[str, Any]) -> str:
 
 
 def _parse_report(item: Mapping[str, Any]) -> ReportFact:
-    status, spec = as_mapping(item.get("status")), as_mapping(item.get("spec"))
-    observed_at = status.get("observedAt")
-    outcomes = [as_mapping(row) for row in as_rows(status.get("collectors"))]
-    ports = [as_mapping(row) for row in as_rows(spec.get("ports"))]
+    observed_at = mapping_at(item, "status").get("observedAt")
     return ReportFact(
         _parse_name(item),
         observed_at if isinstance(observed_at, str) else "",
         tuple(
             (str(row.get("name")), str(row.get("message", "")))
-            for row in outcomes
+            for row in rows_at(item, "status", "collectors")
             if row.get("outcome") == _FAILED
         ),
-        sum(port.get("medium") == Medium.INFINIBAND for port in ports),
+        sum(port.get("medium") == Medium.INFINIBAND for port in rows_at(item, "spec", "ports")),
     )
 
 
@@ -425,7 +414,11 @@ def _find_refused_rights(
 
 def _list_options(deployment: Fact) -> frozenset[str]:
     """Return the options of the generator, without their values."""
-    words = [word for row in _list_containers(deployment) for word in as_rows(row.get("args"))]
+    words = [
+        word
+        for row in rows_at(_read_pod_spec(deployment), "containers")
+        for word in row.get("args") or ()
+    ]
     return frozenset(str(word).partition("=")[0] for word in words)
 
 
@@ -467,10 +460,9 @@ def _read_certificate(transport: Transport, deployment: Fact, namespace: str) ->
     """
     if deployment.problem:
         return deployment
-    volumes = [as_mapping(row) for row in as_rows(_read_pod_spec(deployment).get("volumes"))]
     names = [
-        str(as_mapping(row.get("secret")).get("secretName"))
-        for row in volumes
+        str(mapping_at(row, "secret").get("secretName"))
+        for row in rows_at(_read_pod_spec(deployment), "volumes")
         if row.get("name") == _TLS_VOLUME
     ]
     if not names:
@@ -478,18 +470,15 @@ def _read_certificate(transport: Transport, deployment: Fact, namespace: str) ->
     secret = _read(transport, SECRETS.path(names[0], namespace=namespace))
     if secret.problem:
         return secret
-    text = as_mapping(as_mapping(secret.value).get("data")).get(_CERTIFICATE, "")
+    text = mapping_at(secret.value, "data").get(_CERTIFICATE, "")
     try:
         chain = load_pem_x509_certificates(base64.b64decode(text))
     except (ValueError, binascii.Error):
         return Fact(CertificateFact(names[0], None))
-    return Fact(CertificateFact(names[0], min(one.not_valid_after_utc for one in chain)))
+    return Fact(
+        CertificateFact(names[0], min(certificate.not_valid_after_utc for certificate in chain))
+    )
 
 
 def _read_pod_spec(deployment: Fact) -> Mapping[str, Any]:
-    template = as_mapping(as_mapping(as_mapping(deployment.value).get("spec")).get("template"))
-    return as_mapping(template.get("spec"))
-
-
-def _list_containers(deployment: Fact) -> list[Mapping[str, Any]]:
-    return [as_mapping(row) for row in as_rows(_read_pod_spec(deployment).get("containers"))]
+    return mapping_at(deployment.value, "spec", "template", "spec")

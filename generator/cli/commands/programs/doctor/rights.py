@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
-from generator.kube.lease import LEASE_NAME
+from generator.kube.lease_record import LEASE_NAME
 from generator.kube.resources import (
     CONFIG_MAPS,
     FABRICS,
@@ -19,7 +19,8 @@ from generator.kube.resources import (
     Resource,
 )
 from generator.objects.outputs import OutputType
-from generator.reconcile.rendered import KAI_POD_GROUPS, KINDS, NAMESPACED
+from generator.outputs.kai import POD_GROUPS
+from generator.reconcile.rendered import KINDS, NAMESPACED
 from generator.store.history_object import NAME as HISTORY_NAME
 from generator.telemetry.events import EVENTS
 from generator.telemetry.events import NAMESPACE as EVENTS_NAMESPACE
@@ -55,11 +56,11 @@ class Right(NamedTuple):
 def list_needed_rights(
     outputs: Collection[str], namespace: str, *, walks_switches: bool, keeps_history: bool
 ) -> list[Right]:
-    """Return what the generator does in a cluster, without duplicates.
+    """Return the rights that the generator needs in a cluster, without duplicates.
 
     Args:
         outputs: the types in `spec.outputs`.
-        namespace: of Toponaut.
+        namespace: the namespace of Toponaut.
         walks_switches: whether the generator writes reports of switches.
         keeps_history: whether it keeps a history, which outlives its pod in a ConfigMap.
     """
@@ -93,7 +94,7 @@ def _iterate_rights(outputs: Collection[str], namespace: str) -> Iterator[Right]
                 where = namespace if kind in NAMESPACED else ""
                 yield from _rights_of(kind, _KEEP, namespace=where)
     if OutputType.KAI in outputs:  # whether a Topology is in use
-        yield from _rights_of(KAI_POD_GROUPS, ("list",))
+        yield from _rights_of(POD_GROUPS, ("list",))
 
 
 def _rights_of(

@@ -18,6 +18,7 @@ from topology.model.facts import Medium
 from topology.synthetic import FabricKind, FaultSpec, NamePolicy, SyntheticSpec
 
 MAX_SEED: Final = (1 << 63) - 1
+"""A negative seed would give the same faults as its absolute value."""
 _MAX_HOSTS: Final = 1_000_000
 _MAX_CABLES: Final = 1 << 21
 """More cables would take more memory than a machine of today has."""
@@ -50,7 +51,7 @@ def _share(help: str) -> Any:  # noqa: A002, ANN401 - click's
 
 
 class _SpecOptions(NamedTuple):
-    """The values of the options about the fabric without faults."""
+    """The options that describe the fabric before faults are added."""
 
     kind: FabricKind = options.option(
         "Ports of a host: one (fat-tree, dragonfly-plus), one per rail (rail), one per rail in "
@@ -184,12 +185,18 @@ class _FaultOptions(NamedTuple):
         )
 
 
-@options.command("fabric")
+@options.command(
+    "fabric",
+    examples=(
+        "toponaut simulate fabric --hosts 64 --rails 4 --swap 1 --out fabric",
+        "toponaut simulate fabric --kind fat-tree --hosts 512 --lose-links 1% --out large",
+    ),
+)
 def fabric(
     *,
     spec: _SpecOptions,
     faults: _FaultOptions,
-    seed: int = options.number(-MAX_SEED, MAX_SEED, "Random seed of the faults.", default=0),
+    seed: int = options.number(0, MAX_SEED, "Random seed of the faults.", default=0),
     out: Path = options.option(
         "Folder to create; it appears once it is complete.", required=True, type=OutputFolder()
     ),

@@ -51,7 +51,13 @@ def _parse_load(text: str) -> float:
     return load
 
 
-@options.command("jobs")
+@options.command(
+    "jobs",
+    examples=(
+        "toponaut simulate jobs --num-jobs 100 --fabric 2x2x4",
+        "toponaut simulate jobs --num-jobs 100 --fabric 2x2x4 --preset kueue -o json",
+    ),
+)
 def jobs(
     *,
     trace: str = options.option(
@@ -60,9 +66,7 @@ def jobs(
         default=SYNTHETIC_TRACE,
     ),
     num_jobs: int | None = options.number(1, 1_000_000, "Number of jobs to replay."),
-    seed: int = options.number(
-        -_MAX_SEED, _MAX_SEED, "Random seed of a generated trace.", default=0
-    ),
+    seed: int = options.number(0, _MAX_SEED, "Random seed of a generated trace.", default=0),
     fabric: str = options.option(
         "TopologyTree (output of `toponaut tree -o json`), or top domains x leaves x nodes.",
         metavar="FILE|SHAPE",
@@ -73,6 +77,7 @@ def jobs(
         "Preset to replay, or best-fit or first-fit, to compare with. Repeatable.  [default: "
         "optimal, best-fit, first-fit]",
         "--preset",
+        "presets",
         type=click.Choice(STRATEGY_NAMES),
     ),
     prefer: str | None = options.option(
@@ -96,11 +101,13 @@ def jobs(
     is_joint: bool = options.option(
         "Whether optimal plans jobs that start at the same time jointly, or one by one.",
         "--joint/--one-by-one",
+        "is_joint",
         default=True,
     ),
     spares_islands: bool = options.option(
         "Whether optimal fills the tightest top domains first, or uses fewer leaves first.",
         "--spare-islands/--no-spare-islands",
+        "spares_islands",
         default=True,
     ),
     output: str = options.OUTPUT,
@@ -189,7 +196,7 @@ def _decode_trace(raw: bytes, source: str) -> str:
 
 def _read_tree(fabric: str) -> TopologyTree:
     from generator.cli.observation import read_tree
-    from generator.simulation.replay.fabrics import build_tree_of_shape, is_shape
+    from generator.simulation.replay.replay import build_tree_of_shape, is_shape
 
     tree = build_tree_of_shape(fabric) if is_shape(fabric) else read_tree(Path(fabric))
     if not tree.nodes or not tree.tiers:

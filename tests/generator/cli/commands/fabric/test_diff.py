@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from generator.cli.exit_codes import ExitCode
-from tests.generator.scenes import PAIRS, Ran, Scene, run
+from tests.generator.scenes import PAIRS, RAILS, Ran, Scene, run
 from tests.shared_samples import SAMPLES, needs_samples
 
 LATER = "2099-12-31"
@@ -111,6 +111,22 @@ def test_it_says_which_cables_to_add_and_to_remove(pairs: Scene, plan: list[str]
     assert {move["to"] is None for move in moves if move["op"] != "move"} == {True}
 
 
+def test_a_work_order_has_a_box_for_each_move(pairs: Scene, plan: list[str]) -> None:
+    lines = [*swapped(plan)[:-1], "gone01,eth0,gone02,eth0"]
+    text = diff(pairs, lines, "-o", "work-order", "--site", "Hall 3").out
+    assert text.startswith("# Work order: cables\n\nHall 3, ")
+    assert "2 steps for 1 of 2 differences." in text
+    assert text.count("| ☐ |") == 2
+    assert "1 difference needs nobody at a rack \\(unknown-device\\): see toponaut diff." in text
+    leaf = plan[0].split(",")[0]
+    racks = pairs.write("racks.csv", f"device,rack\n{leaf},r7\ngone,r9\n")
+    ran = diff(pairs, lines, "-o", "work-order-csv", "--racks", racks)
+    assert len(ran.out.splitlines()) == 3
+    assert f",r7,,{leaf}," in ran.out
+    assert "racks: 1 name matches no device: gone\n" in ran.err
+    assert diff(pairs, lines, "-o", "work-order-html").out.count("<td class=box>") == 2
+
+
 def silences(scene: Scene, *entries: dict[str, str]) -> Path:
     return scene.write("silences.yaml", yaml.safe_dump(list(entries)))
 
@@ -159,6 +175,16 @@ def test_it_exits_with_3_if_a_line_was_skipped(pairs: Scene, plan: list[str]) ->
     [
         pytest.param(["--cabling", "plan.csv"], "name a source", id="no source"),
         pytest.param(["--reports", "."], "--cabling", id="no plan"),
+        pytest.param(
+            ["--cabling", "plan.csv", "--reports", ".", "--title=x"],
+            "apply to work orders only",
+            id="a title without a work order",
+        ),
+        pytest.param(
+            ["--against=labels", "--reports", ".", "--output=work-order"],
+            "apply to --cabling only",
+            id="a work order without a plan",
+        ),
         pytest.param(
             ["--cabling", "plan.csv", "--hypernodes", "."], "have no cables", id="HyperNodes"
         ),
@@ -215,6 +241,21 @@ def test_it_repairs_two_exchanged_ports_of_a_real_fabric_with_two_moves(tmp_path
 
 def findings(scene: Scene, *words: object) -> Any:  # noqa: ANN401 - a document
     return run("findings", "--lldpcli", scene.captures(), *words, "-o", "json").document
+
+
+def test_input_without_cables_is_one_line_with_what_to_collect(tmp_path: Path) -> None:
+    scene = Scene.of(tmp_path, RAILS)
+    reports = scene.reports()
+    for file in reports.glob("*sweep*"):
+        file.unlink()
+    plan = write(scene, *(f"{host},mlx5_0/1,leaf-1,{at}" for at, host in enumerate(scene.hosts)))
+    words = ("diff", "--reports", reports, "--cabling", plan)
+    ran = run(*words, "--check")
+    assert ran.code == ExitCode.CHECK_FAILED
+    assert ran.out.count("\n") == 1
+    assert ran.out.startswith("the plan lists 16 cables; this input shows none")
+    assert run(*words, "--all").out.count("unknown-device") == 16
+    assert len(run(*words, "-o", "json").document["rows"]) == 16
 
 
 def test_it_silences_findings_in_the_same_way(tmp_path: Path) -> None:

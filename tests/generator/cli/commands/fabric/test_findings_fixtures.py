@@ -20,8 +20,9 @@ from topology.findings.kind_descriptions import KIND_DESCRIPTIONS
 from topology.model.facts import FindingKind
 
 FIXTURES = ROOT / "fixtures" / "findings"
-SERVED = {FindingKind.OUTPUT_REFUSED}
-"""Kinds about what `toponaut serve` writes, which files do not show: tests/kube/test_outputs."""
+SERVED = {FindingKind.OUTPUT_REFUSED, FindingKind.RANK_ORDER}
+"""Kinds about what `toponaut serve` writes and which gangs run, which files do not show:
+tests/kube/test_outputs and tests/generator/server/test_gang_ranks."""
 KINDS = sorted(kind.value for kind in FindingKind if kind not in SERVED)
 VERBS = (
     "check|correct|do not trust|exchange|fix|give|list|move|read|reseat|run|turn|"

@@ -32,8 +32,12 @@ def test_it_lists_the_generations(store: Path) -> None:
         ["1", "2025-11-01T00:00:00Z"],
     ]
     assert "1 moved" in shown.out
+    head = "DOMAINS CHANGED  SWITCHES CHANGED  NODES CHANGED"
+    assert shown.out.splitlines()[0].endswith(head)
     document = run("history", "--history", store / "history.sqlite", "-o", "json").document
-    assert document["generations"][0]["changes"]["node"] == {"added": 0, "removed": 0, "moved": 1}
+    assert document["generations"][0]["changes"]["node"] == {
+        "added": 0, "removed": 0, "moved": 1, "renamed": 0,
+    }  # fmt: skip
     assert run("history", "--store", store, "--limit", 1).out.endswith("--limit 2 lists all\n")
     assert run("history", "--store", store, "--since", "2026-01-01").out == "no generation\n"
     assert run("history", "--store", store, "-o", "csv").out.count("\n") == 3
@@ -45,10 +49,21 @@ def test_diff_names_what_moved_since(store: Path) -> None:
     assert shown.code == ExitCode.CHECK_FAILED
     assert shown.out.splitlines()[1].split() == ["node", "n2", "a", "b"]
     assert run(*words, "-o", "json").document["rows"] == [
-        {"part": "node", "name": "n2", "before": "a", "after": "b"}
+        {"part": "node", "name": "n2", "before": "a", "after": "b", "formerName": None}
     ]
     later = run("diff", "--since", "2025-11-02T00:00:00Z", "--store", store, "--check")
     assert (later.code, later.out) == (0, "no differences\n")
+
+
+def test_a_renamed_domain_moves_none_of_its_nodes(tmp_path: Path) -> None:
+    writer = HistoryWriter(tmp_path / "history.sqlite")
+    writer.record(BEFORE, [], START)
+    writer.record(tree_of({"new": ("n1", "n2"), "b": ("n3",)}), [], START + 60)
+    row = run("history", "--store", tmp_path).out.splitlines()[1]
+    assert row.endswith("none")
+    assert "  1 renamed  " in row
+    words = ("diff", "--since", "2025-11-01", "--store", tmp_path)
+    assert run(*words).out.splitlines()[1].split(maxsplit=2) == ["domain", "new", "named a  spine"]
 
 
 def test_findings_are_new_lasting_or_gone(store: Path) -> None:

@@ -13,8 +13,9 @@ import pytest
 import yaml
 
 from generator.cli.exit_codes import ExitCode
+from generator.ingest.sources import read_plane_file
 from generator.objects.fabric import ConditionType
-from generator.objects.plane_config import PlaneChoice, parse_planes, read_planes
+from generator.objects.plane_config import PlaneChoice, parse_planes
 from generator.placement.cluster.snapshot import Snapshot
 from generator.reconcile.round_results import RoundOutcome
 from generator.server.loop import LoopConfig, ReconcileLoop
@@ -142,14 +143,14 @@ def test_it_serves_the_chosen_network(reports: Path, policies: Path) -> None:
         LoopConfig(
             period=timedelta(minutes=1),
             now=lambda: datetime(2026, 7, 1, tzinfo=UTC),
-            planes=PlaneChoice(read_planes(policies), "storage"),
+            planes=PlaneChoice(read_plane_file(policies), "storage"),
         ),
         publish=lambda snapshot, _: snapshots.append(snapshot),
     )
     rounds.tick()
     (snapshot,) = snapshots
     assert snapshot.tree.plane == "storage"
-    assert len(read_hypernodes(reports.parent / "hypernodes").hypernodes) == 1
+    assert len(read_hypernodes(reports.parent / "hypernodes").values) == 1
 
 
 def test_it_writes_nothing_while_no_cable_of_the_compute_network_is_known(tmp_path: Path) -> None:

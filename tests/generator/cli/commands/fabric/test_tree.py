@@ -16,7 +16,7 @@ from generator.cli.commands.fabric.tree import (
 )
 from generator.cli.exit_codes import ExitCode
 from generator.cli.output import CSV, WIDE
-from generator.simulation.replay.fabrics import build_tree_of_shape
+from generator.simulation.replay.replay import build_tree_of_shape
 from tests.generator.scenes import RAILS, Scene, run
 from topology.model.facts import FindingKind, Severity, finding_about
 from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree

@@ -28,8 +28,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     return made
 
 
-def test_it_prints_json_in_a_pipe(scene: Scene, tmp_path: Path) -> None:
-    ran = run("compare", "-f", write_request(tmp_path), "--tree", scene.root / "tree.json")
+def test_it_prints_json(scene: Scene, tmp_path: Path) -> None:
+    words = ("--tree", scene.root / "tree.json", "-o", "json")
+    ran = run("compare", "-f", write_request(tmp_path), *words)
     assert ran.code == ExitCode.OK
     rows = json.loads(ran.out)
     assert [row["preset"] for row in rows] == [preset.value for preset in Preset]
@@ -37,9 +38,9 @@ def test_it_prints_json_in_a_pipe(scene: Scene, tmp_path: Path) -> None:
     assert {sum(map(len, row["placement"]["assignment"].values())) for row in rows} == {COUNT}
 
 
-def test_it_prints_a_table_as_text(scene: Scene, tmp_path: Path) -> None:
+def test_it_prints_a_table_in_a_pipe(scene: Scene, tmp_path: Path) -> None:
     words = ("--tree", scene.root / "tree.json", "--preset", "kai", "--preset", "optimal")
-    ran = run("compare", "-f", write_request(tmp_path), *words, "-o", "text")
+    ran = run("compare", "-f", write_request(tmp_path), *words)
     head, *rows = ran.out.splitlines()
     assert head.split()[:3] == ["PRESET", "TIER", "PODS"]
     assert [row.split()[0] for row in rows] == ["kai", "optimal"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from generator.cli.exit_codes import ExitCode
@@ -138,7 +139,9 @@ def test_it_shows_a_placement_by_domain(scene: Scene, tmp_path: Path) -> None:
     head, header, *rows = ran.out.splitlines()
     assert head == "feasible: 6 pods within one core; no better placement exists"
     assert header.split() == ["GROUP", "PODS", "DOMAIN", "NODES"]
-    assert [row.split()[:2] for row in rows] == [["w", "0-3"], ["w", "4-5"]]
+    assert [row.split()[:2] for row in rows[:2]] == [["w", "0-3"], ["w", "4-5"]]
+    assert rows[2].startswith("not lower: ")
+    assert rows[2].endswith(": 4 of 6 slots; needs 2 more")
 
 
 def test_it_shows_why_there_is_no_placement_and_what_would_help(
@@ -172,6 +175,20 @@ def test_it_shows_pods_that_stay_pending(scene: Scene, tmp_path: Path) -> None:
     ran = place_in(scene, write_request(tmp_path, groups=groups))
     assert ran.out.startswith("feasible: 4 of 6 pods within one leaf")
     assert "(pending)" in ran.out.splitlines()[-1]
+
+
+def test_it_warns_of_a_node_whose_place_is_unknown(scene: Scene, tmp_path: Path) -> None:
+    listed = yaml.safe_load(scene.nodes().read_text())
+    listed["nodes"].append(listed["nodes"][0] | {"name": "node-0099", "ids": []})
+    nodes = tmp_path / "nodes.yaml"
+    nodes.write_text(yaml.safe_dump(listed))
+    selector = {"kubernetes.io/hostname": "node-0099"}
+    groups = [{"name": "w", "count": 1, "node_selector": selector}]
+    ran = place_in(scene, write_request(tmp_path, groups=groups), "--nodes", nodes)
+    assert ran.code == ExitCode.OK, ran.err
+    assert ran.out.splitlines()[-1].split() == ["w", "0", "(no", "place)", "node-0099"]
+    assert "not lower" not in ran.out  # no tier is below a node
+    assert "note: node-0099 has no place in the tree: " in ran.err
 
 
 def test_it_escapes_names_that_would_act_on_a_terminal(scene: Scene, tmp_path: Path) -> None:
@@ -367,3 +384,25 @@ def test_it_says_that_arguments_of_volcanos_plugin_have_no_effect(
     assert ran.code == ExitCode.SKIPPED
     assert "ignored: options.arguments" in ran.err
     assert "ignored" not in place_in(scene, write_request(tmp_path, preset="volcano")).err
+
+
+def test_it_says_that_no_node_has_a_place_and_names_the_finding(tmp_path: Path) -> None:
+    scene = Scene.of(tmp_path, RAILS)
+    reports = scene.reports()
+    for file in reports.glob("*sweep*"):
+        file.unlink()
+    words = ("--reports", reports, "--nodes", scene.nodes(), "--sbatch", "--nodes=4")
+    ran = run("place", *words)
+    assert ran.out == "infeasible: no node has a place in the tree\n"
+    assert "note: plane-unknown: No cable of the compute network is known" in ran.err
+    ran = run("place", *words, "-o", "hostfile")
+    assert ran.out == ""
+    assert "infeasible: no node has a place in the tree" in ran.err
+
+
+def test_an_answer_to_sbatch_names_the_option_that_was_given(tmp_path: Path) -> None:
+    scene = Scene.of(tmp_path, RAILS)
+    words = ("--reports", scene.reports(), "--nodes", scene.nodes())
+    ran = run("place", *words, "--sbatch", "--nodes=9 --switches=1")
+    assert "max_domains" not in ran.out + ran.err
+    assert "feasible without --switches: within one core" in ran.out

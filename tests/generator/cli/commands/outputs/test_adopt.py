@@ -84,7 +84,7 @@ def admin(tmp_path: Path) -> Admin:
 
 
 def hypernodes_of(admin: Admin) -> dict[str, HyperNode]:
-    return {row.name: row for row in StoreFolder(admin.store).read_hypernodes().hypernodes}
+    return {row.name: row for row in StoreFolder(admin.store).read_hypernodes().values}
 
 
 def test_it_takes_over_only_what_is_approved_and_keeps_the_names(admin: Admin) -> None:
@@ -199,5 +199,5 @@ def test_a_hypernode_that_changed_since_is_not_taken_over(admin: Admin) -> None:
     (claimed,) = adopt_hypernodes([seen], {node: {} for node in admin.leaves[0]}).claimed
     admin.write(manifest("rack-0", 1, "Node", exact("other")))
     with pytest.raises(Exception, match="was changed; plan again"):
-        opened.take_over(claimed, seen)
+        opened.put(claimed, seen)
     assert hypernodes_of(admin)["rack-0"].nodes == ("other",)

@@ -87,7 +87,7 @@ def test_it_applies_a_held_plan_whose_hash_is_given(store: Store) -> None:
     store.cut(4)
     planned = store.run("plan")
     ran = store.run("apply", "--approve", hash_in(planned))
-    assert (ran.code, ran.document) == (CUT, planned.document)
+    assert (ran.code, ran.document) == (CUT, planned.actions)
     assert store.run("plan").document == []
 
 

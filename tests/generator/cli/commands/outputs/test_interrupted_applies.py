@@ -33,11 +33,11 @@ def cut_after(num: int, monkeypatch: pytest.MonkeyPatch) -> None:
     left = [num]
 
     def limited(write: Callable[..., bool]) -> Callable[..., bool]:
-        def run_limited(folder: FabricStore, what: HyperNode | str) -> bool:
+        def run_limited(folder: FabricStore, *what: HyperNode | str | None) -> bool:
             if not left[0]:
                 raise StoreError("killed")
             left[0] -= 1
-            return write(folder, what)
+            return write(folder, *what)
 
         return run_limited
 

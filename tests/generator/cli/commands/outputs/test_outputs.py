@@ -78,7 +78,7 @@ def test_apply_without_hypernodes_records_the_decision_alone(store: Path) -> Non
     assert record is not None
     assert record.tree is not None
     assert record.tree.nodes
-    assert opened.read_hypernodes().hypernodes == ()
+    assert opened.read_hypernodes().values == ()
     before = (store / "outputs/labels/labels.yaml").read_text()
     lost = next(iter((store / "neighborreports").iterdir()))
     keep_host(store, lost.stem)
@@ -86,6 +86,27 @@ def test_apply_without_hypernodes_records_the_decision_alone(store: Path) -> Non
     assert held.code == ExitCode.CHECK_FAILED
     assert "is held" in held.err
     assert (store / "outputs/labels/labels.yaml").read_text() == before
+
+
+def test_apply_removes_the_hypernodes_when_other_outputs_replace_them(store: Path) -> None:
+    assert run("apply", "--store", store).code == ExitCode.OK
+    opened = StoreFolder(store)
+    names = {row.name for row in opened.read_hypernodes().values}
+    assert names
+    want(store, LABELS, paused=True)
+    assert run("apply", "--store", store).code == ExitCode.OK
+    assert {row.name for row in opened.read_hypernodes().values} == names, "writing is paused"
+    want(store, LABELS)
+    planned = run("plan", "--store", store, "--check", "-o", "json")
+    assert planned.code == ExitCode.CHECK_FAILED
+    applied = run("apply", "--store", store, "-o", "json")
+    assert applied.code == ExitCode.OK, applied.err
+    assert opened.read_hypernodes().values == ()
+    assert planned.actions == applied.document
+    assert {(row["op"], row["name"]) for row in applied.document} == {
+        ("delete", name) for name in names
+    }
+    assert run("plan", "--store", store, "--check").code == ExitCode.OK
 
 
 def keep_host(store: Path, lost: str) -> None:

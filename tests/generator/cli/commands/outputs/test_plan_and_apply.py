@@ -60,9 +60,9 @@ def test_it_plans_all_hypernodes_of_a_new_store_bottom_up(tmp_path: Path) -> Non
 
 def test_it_plans_nothing_after_apply(scene: Scene) -> None:
     store = scene.store()
-    planned = run("plan", "--store", store, "-o", "json").document
+    planned = run("plan", "--store", store, "-o", "json")
     applied = run("apply", "--store", store, "-o", "json")
-    assert (applied.code, applied.document) == (ExitCode.OK, planned)
+    assert (applied.code, applied.document) == (ExitCode.OK, planned.actions)
     again = run("plan", "--store", store, "-o", "json")
     assert (again.code, again.document) == (ExitCode.OK, [])
     assert run("apply", "--store", store, "-o", "json").document == []
@@ -210,10 +210,10 @@ def test_it_stops_at_the_first_failed_write_and_continues_in_the_next_run(
     names = [row["name"] for row in run("plan", "--store", store, "-o", "json").document]
     put = FabricStore.put
 
-    def refuse(folder: FabricStore, written: HyperNode) -> bool:
+    def refuse(folder: FabricStore, written: HyperNode, *taken: HyperNode | None) -> bool:
         if written.name == names[1]:
             raise StoreError("the disk is full")
-        return put(folder, written)
+        return put(folder, written, *taken)
 
     with monkeypatch.context() as full:
         full.setattr(FabricStore, "put", refuse)
@@ -224,3 +224,27 @@ def test_it_stops_at_the_first_failed_write_and_continues_in_the_next_run(
     again = run("apply", "--store", store, "-o", "json")
     assert again.code == ExitCode.OK
     assert [row["name"] for row in again.document] == names[1:]
+
+
+def test_it_prints_which_node_goes_from_where_to_where(scene: Scene) -> None:
+    store = scene.store()
+    assert run("apply", "--store", store).code == ExitCode.OK
+    written = store / "hypernodes"
+    leaves = [
+        row
+        for row in map(yaml.safe_load, (one.read_text() for one in sorted(written.iterdir())))
+        if row["spec"]["tier"] == 1
+    ]
+    first, second = leaves[:2]
+    moved = first["spec"]["members"].pop()
+    second["spec"]["members"].append(moved)
+    for row in (first, second):
+        (written / f"{row['metadata']['name']}.yaml").write_text(yaml.safe_dump(row))
+    source, target = second["metadata"]["name"], first["metadata"]["name"]
+    node = moved["selector"]["exactMatch"]["name"]
+    words = ("plan", "--store", store)
+    table = [line.split() for line in run(*words).out.splitlines()]
+    assert table[-3:] == [["NODES", "FROM", "TO"], [node, source, target], ["1", "node"]]
+    moves = [(row["name"], row["moves"]) for row in run(*words, "-o", "json").document]
+    expected = {"from": source, "to": target, "nodes": [node]}
+    assert [row for row in moves if row[1]] == [(target, [expected])]

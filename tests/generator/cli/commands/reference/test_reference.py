@@ -35,7 +35,8 @@ def test_it_explains_every_finding() -> None:
 
 def test_the_docs_have_the_same_texts_in_the_same_order() -> None:
     document = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
-    rows = [line for line in document.splitlines() if line.startswith("| `")]
+    kinds = document.partition("\n## Kinds of findings\n")[2]
+    rows = [line for line in kinds.splitlines() if line.startswith("| `")]
     assert rows == [
         f"| `{kind}` | {row.severities} | {row.meaning} | {row.advice} |"
         for kind, row in KIND_DESCRIPTIONS.items()
@@ -113,9 +114,19 @@ def test_the_program_completes_commands() -> None:
     assert done.stdout.split() == ["plain,export", "plain,explain"]
 
 
+def test_a_default_is_shown_as_a_person_writes_it() -> None:
+    head = run("explain", "fabric.spec.outputs").out.splitlines()[0]
+    assert head.endswith('(default [{"type": "hypernode", "plane": "compute"}])')
+
+
 def test_it_lists_what_it_can_explain() -> None:
     ran = run("explain")
     assert ran.code == ExitCode.OK
     listed = {line.split()[0] for line in ran.out.splitlines() if line.startswith("  ")}
     assert listed == {kind.value for kind in FindingKind}
     assert ran.out.rstrip().endswith(", ".join(sorted(SCHEMAS)))
+
+
+def test_the_advice_of_a_kind_keeps_the_words_of_its_links() -> None:
+    advice = run("explain", "lost-switch").out
+    assert "If it was removed on purpose, silence the finding (docs/cabling.md)." in advice

@@ -1,0 +1,56 @@
+"""The work order of the moves that repair the differences between a fabric and its plan. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from operator import attrgetter
+
+from topology.cabling.plan_diff import Difference, Move, MoveKind
+from topology.findings.work_order import (
+    AGAIN,
+    Place,
+    Step,
+    WorkOrder,
+    locate_port,
+    sort_steps,
+)
+from topology.model.cabling_plan import show_end
+
+
+def build_plan_order(
+    differences: Iterable[Difference], moves: Iterable[Move], places: Mapping[str, Place]
+) -> WorkOrder:
+    """Return a step for each move, by rack and unit; the moves of a group stay in their order.
+
+    Args:
+        differences: what differs from the plan.
+        moves: the moves that repair these differences, those of a group together.
+        places: the places of the devices, as far as they are known.
+    """
+    differences = list(differences)
+    kinds = {row.group: row.kind.value for row in differences}
+    groups = [
+        [_build_step(move, kinds[move.group], places) for move in group]
+        for _, group in groupby(moves, key=attrgetter("group"))
+    ]
+    others = tuple(row.kind.value for row in differences if row.group is None)
+    return WorkOrder(sort_steps(groups, {}), others, len(differences) - len(others))
+
+
+def _build_step(move: Move, kind: str, places: Mapping[str, Place]) -> Step:
+    fixed, moved = move.cable
+    shown = locate_port(fixed, places)
+    match move.kind:
+        case MoveKind.MOVE if move.target:
+            end, unplug, plug = moved, f"the cable from {shown}", locate_port(move.target, places)
+            plug += ", once its plug is out" if move.is_target_full else ""
+            shows = f"{show_end(fixed)} <> {show_end(move.target)}"
+        case MoveKind.ADD:
+            end, unplug = moved, f"the cable to {shown}, if there is one"
+            plug = AGAIN.format(show_end(fixed))
+            shows = f"{show_end(fixed)} <> {show_end(moved)}"
+        case _:
+            end, unplug, plug = moved, f"the cable to {shown}, at both ends", "nothing"
+            shows = f"no cable between {show_end(fixed)} and {show_end(moved)}"
+    return Step(places.get(end.device, Place()), *end, unplug, plug, shows, kind, "")
