@@ -142,8 +142,8 @@ def observe_fabric(
         inputs.unknown_subnets,
         _name_doubtful_nodes(inputs),
         split.names,
-        plan_blockers=_list_plan_blockers(inputs, previous, large),
         unlinked_nodes=_list_unlinked_nodes(fabric, plane, inputs),
+        plan_blockers=_list_plan_blockers(inputs, previous, large),
     )
     return ObservedFabric(observation, split)
 

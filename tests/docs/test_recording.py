@@ -2,12 +2,9 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.docs.recording import FILE, draw_recording
 
 
-@pytest.mark.long
 def test_the_recording_is_what_the_commands_print(tmp_path: Path) -> None:
     drawn = tmp_path / FILE.name
     draw_recording(drawn)

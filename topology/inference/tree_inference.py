@@ -112,9 +112,9 @@ def infer_tree(
     findings = frozenset[Finding]().union(
         fabric.findings,
         find_one_sided_links(fabric),
+        find_slow_links(fabric, plane, grouping),
         find_asymmetries(fabric, plane, grouping=grouping, domain_links=domain_links),
         find_lost_switches(fabric, plane, grouping),
-        find_slow_links(fabric, plane, grouping),
         find_tree_problems(fabric, plane, ranks=ranks, grouping=grouping, tree=tree),
         find_tier_problems(
             fabric, plane, ranks=ranks, grouping=grouping, domain_links=domain_links
