@@ -24,7 +24,7 @@ from agent.publish.part_numbers import find_outdated_parts, number_parts
 from agent.sweep_schedule import ElectionReader, SweepSchedule, find_sweep_run
 from runtime.retry import RefusalStreak
 from topology.model.errors import KubeError, StoreError, TopologyError
-from topology.reports.neighbor_report import NeighborReport, extract_device
+from topology.reports.neighbor_report import NeighborReport
 
 log = logging.getLogger(__name__)
 
@@ -231,7 +231,7 @@ class ReportLoop:
 
 def _restored_facts(last: NeighborReport) -> dict[str, CollectedFacts]:
     outcomes = {collector.name: collector.outcome for collector in last.status.collectors}
-    return restore_facts(extract_device(last), silent=find_empty_collectors(outcomes))
+    return restore_facts(last.device, silent=find_empty_collectors(outcomes))
 
 
 def _subnet(part: NeighborReport) -> str:

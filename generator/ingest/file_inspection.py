@@ -18,7 +18,7 @@ from topology.model.ids import IdKind
 from topology.model.text import to_utf8
 from topology.model.tree import parse_tree
 from topology.reports.fabric_status import FABRIC_KIND, parse_fabric
-from topology.reports.neighbor_report import extract_device, parse_report
+from topology.reports.neighbor_report import parse_report
 from topology.sources.cabling.formats import parse_cabling
 from topology.sources.host.nvidia_smi import derive_clique, parse_gpu_fabrics
 from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
@@ -278,6 +278,6 @@ def _inspect_object(value: object) -> tuple[str, dict[str, int]]:
         status = parse_fabric(value)
         return FABRIC_KIND, {"fabrics": 1, "sweepers": len(status.sweepers)}
     report = parse_report(value)
-    device = extract_device(report)
+    device = report.device
     counts = {"sweep_parts": 1} if device is None else _count_wiring([device])
     return "NeighborReport", {"reports": 1} | counts

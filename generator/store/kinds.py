@@ -23,9 +23,8 @@ from generator.store.object_files import YAML_DUMPER, render_json
 from generator.store.object_folders import list_reports
 from runtime.retry import Backoff
 from topology.model.facts import DeviceKind
-from topology.reports.neighbor_report import ReportStatus
+from topology.reports.neighbor_report import ReportStatus, parse_stored_report
 from topology.reports.packed_reports import PackedReport, pack_report
-from topology.reports.report_objects import parse_stored_report
 
 _OBJECT_BYTES: Final = 1000
 _NEIGHBOR_BYTES: Final = 400

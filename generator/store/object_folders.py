@@ -26,10 +26,14 @@ from generator.store.object_files import (
 from runtime.clock import utc_now
 from runtime.progress import NO_PROGRESS, Progress, track
 from topology.model.errors import ParseError, show
-from topology.reports.neighbor_report import NeighborReport, parse_report, render_report
+from topology.reports.neighbor_report import (
+    NeighborReport,
+    is_withdrawn,
+    parse_report,
+    render_report,
+)
 from topology.reports.observed_time import is_ahead, parse_observed_at
 from topology.reports.packed_reports import PackedReport, pack_report
-from topology.reports.report_objects import is_withdrawn
 
 Value = TypeVar("Value")
 

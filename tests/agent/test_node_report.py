@@ -22,7 +22,6 @@ from topology.reports.neighbor_report import (
     MAX_TEXT,
     SweepStanding,
     build_report,
-    extract_device,
     parse_report,
     render_report,
 )
@@ -160,7 +159,7 @@ def test_it_restores_facts_that_make_the_same_report_again(
     found: tuple[CollectedFacts, ...],
 ) -> None:
     first = build_report(merge_device(SETTINGS, found), name="n1")
-    device = extract_device(parse_report(json.loads(json.dumps(render_report(first)))))
+    device = parse_report(json.loads(json.dumps(render_report(first)))).device
     assert device is not None
     recalled = [collector.restore(device) for collector in COLLECTORS.values()]
     assert build_report(merge_device(SETTINGS, recalled), name="n1") == first

@@ -9,8 +9,7 @@ from tests.daemonset.callers import Caller, make_node, named, on_node
 from tests.generator.ingest.swept_fabrics import sweep_by
 from tests.lab.api_server import ApiServer
 from tests.lab.wait import wait_until
-from topology.reports.neighbor_report import render_report
-from topology.reports.report_objects import build_withdrawn_part
+from topology.reports.neighbor_report import build_withdrawn_part, render_report
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 AGENT: Final = "toponaut-agent"

@@ -15,8 +15,7 @@ from runtime.retry import Cooldown
 from tests.agent.fakes import Answer, FakeClock, FakeRunner, printed
 from tests.agent.nodes import card, chassis, heard, node_for, plant
 from tests.lab.api_server import ApiServer
-from topology.reports.neighbor_report import NeighborReport
-from topology.reports.report_objects import parse_stored_report
+from topology.reports.neighbor_report import NeighborReport, parse_stored_report
 
 ACCOUNT = "toponaut-agent"
 MAC = "b8:ce:f6:00:00:01"

@@ -18,7 +18,7 @@ from tests.agent.programs import write_answering
 from tests.kube.agent_nodes import ClusterNode, account_in
 from tests.lab.api_server import ApiServer
 from tests.lab.wait import wait_until
-from topology.reports.report_objects import parse_stored_report
+from topology.reports.neighbor_report import parse_stored_report
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 

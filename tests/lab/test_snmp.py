@@ -22,7 +22,7 @@ from tests.lab.snmp import (
 )
 from topology.model.facts import Device, Neighbor, PortState
 from topology.model.tree import host_partitions, parse_tree
-from topology.reports.neighbor_report import extract_device, parse_report
+from topology.reports.neighbor_report import parse_report
 from topology.sources.lldp.lldpcli import parse_neighbors
 from topology.synthetic import Wiring, build_undamaged, derive_truth
 
@@ -42,7 +42,7 @@ class Walked(NamedTuple):
 
     def devices(self) -> dict[str, Device]:
         """Return the report of each switch by its name."""
-        devices = [extract_device(parse_report(item)) for item in self.reports()]
+        devices = [parse_report(item).device for item in self.reports()]
         return {device.name: device for device in devices if device is not None}
 
     def outcomes(self) -> dict[str, tuple[str, float]]:

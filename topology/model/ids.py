@@ -7,6 +7,7 @@ in `claims` and `identity`. Source: IEEE 802.1AB 8.5.2 and 8.5.3 for the subtype
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -111,6 +112,25 @@ def parse_mac(text: str) -> str | None:
     if digits == "0" * 12 or int(digits[:2], 16) & 1:
         return None
     return ":".join(digits[k : k + 2] for k in range(0, 12, 2))
+
+
+_PARSERS: Final[Mapping[IdKind, Callable[[str], str | None]]] = {
+    IdKind.MAC: parse_mac,
+    IdKind.NODE_GUID: parse_guid,
+    IdKind.PORT_GUID: parse_guid,
+    IdKind.SYSTEM_IMAGE_GUID: parse_guid,
+}
+"""Return the canonical form of an id, or None if it identifies nothing."""
+_LLDP_KINDS: Final = frozenset({IdKind.CHASSIS_ID, IdKind.PORT_ID})
+
+
+def parse_id(kind: IdKind, value: str, subtype: str = "") -> Id | None:
+    """Return an id in canonical form; None if it identifies nothing, such as MAC 0."""
+    parse = _PARSERS.get(kind)
+    if parse is None and subtype == "mac" and kind in _LLDP_KINDS:
+        parse = parse_mac
+    found = value if parse is None else parse(value)
+    return None if found is None else Id(kind, found, subtype)
 
 
 def is_shared_mac(mac: str) -> bool:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct, msgpack
 
 from topology.model.claims import LazyClaim, Origin
-from topology.model.facts import Device, DeviceKind, Medium, Port, PortState
+from topology.model.facts import Device, DeviceKind, Medium, PortState
 from topology.model.ids import Id, IdKind
 from topology.reports.neighbor_report import (
     NeighborReport,
@@ -24,7 +24,6 @@ from topology.reports.neighbor_report import (
     ReportStatus,
     SweepPart,
     build_report,
-    extract_device,
 )
 
 _LEVEL: Final = 1
@@ -49,21 +48,6 @@ class SweptPort(NamedTuple):
     subnet: str
     name: str
     rdma_device: str | None
-
-
-def swept_ports_of(device: Device) -> tuple[SweptPort, ...]:
-    """Return the ports of a host that are up and in an InfiniBand subnet, in their order."""
-    if device.kind is not DeviceKind.HOST:
-        return ()
-    return tuple(
-        SweptPort(port.subnet, port.name, port.rdma_device or None)
-        for port in device.ports
-        if port.subnet and _is_swept(port)
-    )
-
-
-def _is_swept(port: Port) -> bool:
-    return port.medium is Medium.INFINIBAND and port.state is PortState.UP
 
 
 class PackedReport(Struct, frozen=True, gc=False):
@@ -95,12 +79,17 @@ class PackedReport(Struct, frozen=True, gc=False):
 
 def pack_report(report: NeighborReport) -> PackedReport:
     """Return a report in packed form. Cost: O(ports), 25 µs each."""
-    name, status, device = report.metadata.name, report.status, extract_device(report)
+    name, status, device = report.metadata.name, report.status, report.device
     if device is None:
         return PackedReport(name, status, None, b"", 0, report.spec.sweep, ())
     raw = _encode(device)
     packed = zlib.compress(raw, _LEVEL)
-    return PackedReport(name, status, device.kind, packed, len(raw), None, swept_ports_of(device))
+    swept = tuple(
+        SweptPort(port.subnet, port.name, port.rdma_device or None)
+        for port in (device.ports if device.kind is DeviceKind.HOST else ())
+        if port.subnet and port.medium is Medium.INFINIBAND and port.state is PortState.UP
+    )
+    return PackedReport(name, status, device.kind, packed, len(raw), None, swept)
 
 
 def unpack_report(report: PackedReport) -> NeighborReport:

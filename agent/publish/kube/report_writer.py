@@ -38,10 +38,12 @@ from topology.reports.neighbor_report import (
     NeighborReport,
     ReportStatus,
     SweepPart,
+    build_withdrawn_part,
+    is_withdrawn,
+    parse_stored_report,
     render_report,
 )
 from topology.reports.observed_time import parse_observed_at
-from topology.reports.report_objects import build_withdrawn_part, is_withdrawn, parse_stored_report
 
 log = logging.getLogger(__name__)
 

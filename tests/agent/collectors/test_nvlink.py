@@ -15,7 +15,7 @@ from tests.agent.programs import write_program
 from topology.model.errors import CollectError, CommandFailed, CommandTimeout
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
-from topology.reports.neighbor_report import build_report, extract_device
+from topology.reports.neighbor_report import build_report
 
 CLUSTER = "7c1d0a52-3f84-4b19-9a6e-d02b5e8f4c31"
 ASKED = "--query-gpu=fabric.state,fabric.status,fabric.cliqueId,fabric.clusterUuid --format=csv"
@@ -126,6 +126,6 @@ def test_it_reports_lines_that_it_cannot_read(tmp_path: Path) -> None:
 def test_it_restores_the_domain_from_the_report(tmp_path: Path) -> None:
     settings = settings_for(tmp_path)
     merged = merge_device(settings, [CollectedFacts(ports=(Port("eth0"), PORT))])
-    again = extract_device(build_report(merged, name="node01"))
+    again = build_report(merged, name="node01").device
     assert isinstance(again, Device)
     assert nvlink.restore(again) == CollectedFacts(ports=(PORT,))

@@ -25,7 +25,7 @@ from tests.packed_reports import packed
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
 from topology.reports.fabric_status import FabricStatus, Sweeper, SweepRole
-from topology.reports.neighbor_report import NeighborReport, build_report, extract_device
+from topology.reports.neighbor_report import NeighborReport, build_report
 
 FIRST, SECOND = ALL_HOSTS[0], ALL_HOSTS[1]
 
@@ -51,7 +51,7 @@ def hosts(num_bridges: int, *, of: int = len(ALL_HOSTS)) -> list[NeighborReport]
     """Return the reports of the first hosts; each has a card, and its bridges before it."""
     reports = []
     for report in host_reports(ALL_HOSTS[:of])[:of]:
-        name, device = report.metadata.name, extract_device(report)
+        name, device = report.metadata.name, report.device
         assert device is not None
         bridges = tuple(bridge(name, number) for number in range(num_bridges))
         wider = Device(device.kind, device.name, device.ids, (*bridges, *device.ports))
@@ -180,7 +180,7 @@ def test_nodes_that_are_really_alone_elect_each_port_once_and_then_stay(tmp_path
             status=report.status,
         )
         for report in rounds.reports
-        if (device := extract_device(report))
+        if (device := report.device)
     ]
     seen = [rounds.run() for _ in range(12)]
     assert seen[-1] == seen[-2] == seen[-3]

@@ -24,7 +24,6 @@ from tests.generator.switches.switchboard import (
 from topology.model.errors import SwitchRefused, SwitchSilent
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import Id, IdKind
-from topology.reports.neighbor_report import extract_device
 from topology.sources.lldp_mib.tables import (
     BASE_SPANS,
     BRIDGE_PORT_IF_INDEX,
@@ -343,7 +342,7 @@ def test_it_reports_a_switch_once_from_a_complete_walk_if_there_is_one() -> None
         f"switch-{mac(1).hex()}",
         f"switch-{mac(9).hex()}",
     )
-    read = extract_device(first)
+    read = first.device
     assert read is not None
     assert Id(IdKind.IP, "10.0.0.2") in read.ids
     assert len(read.ports) == 1

@@ -31,7 +31,6 @@ from topology.reports.neighbor_report import (
     NeighborReport,
     SweepPart,
     build_report,
-    extract_device,
     parse_report,
     render_report,
 )
@@ -105,7 +104,7 @@ HOST = Device(DeviceKind.HOST, "n1", (Id(IdKind.NODE_NAME, "n1"),))
 @given(DEVICES)
 def test_it_returns_the_device_that_it_was_built_from(device: Device) -> None:
     report = build_report(device, name="n1")
-    assert extract_device(report) == device
+    assert report.device == device
     assert parse_report(render_report(report)) == report
 
 
@@ -208,7 +207,7 @@ def test_it_caps_and_sorts_the_facts_of_a_device() -> None:
     long = "x" * 600
     odd = Port("eth2", bond_master=long, rdma_device=long, pci_address=long)
     report = build_report(Device(DeviceKind.UNKNOWN, long, (), (Port("eth10"), odd)), name="n1")
-    device = extract_device(report)
+    device = report.device
     assert device is not None
     assert (device.kind, len(device.name)) == (DeviceKind.HOST, MAX_TEXT)
     assert [port.name for port in device.ports] == ["eth2", "eth10"]
@@ -218,7 +217,7 @@ def test_it_caps_and_sorts_the_facts_of_a_device() -> None:
 
 def test_it_leaves_out_implausibly_large_numbers() -> None:
     port = Port("eth0", rate_bps=2**32 * 10**6, numa_node=2**31)
-    device = extract_device(build_report(Device(DeviceKind.HOST, "n1", (), (port,)), name="n1"))
+    device = build_report(Device(DeviceKind.HOST, "n1", (), (port,)), name="n1").device
     assert device is not None
     assert device.ports == (Port("eth0"),)
 
@@ -230,7 +229,7 @@ def test_it_canonicalizes_ids_and_drops_meaningless_ones() -> None:
         Id(IdKind.NODE_GUID, "0x2C90300"),
         Id(IdKind.PORT_GUID, "0" * 16),
     )
-    device = extract_device(build_report(Device(DeviceKind.HOST, "n1", ids), name="n1"))
+    device = build_report(Device(DeviceKind.HOST, "n1", ids), name="n1").device
     assert device is not None
     assert device.ids == (
         Id(IdKind.CHASSIS_ID, "aa:bb:cc:dd:ee:00", "mac"),
@@ -243,7 +242,7 @@ def parts_of(text: str) -> list[SweepPart]:
     assert [report.metadata.name for report in reports] == [
         f"n1.sweep.{number}" for number in range(len(reports))
     ]
-    assert all(extract_device(report) is None for report in reports)
+    assert all(report.device is None for report in reports)
     return [report.spec.sweep for report in reports if report.spec.sweep]
 
 

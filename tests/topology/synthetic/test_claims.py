@@ -9,7 +9,7 @@ from tests.topology.synthetic.fabrics import (
 )
 from topology.model.facts import Device, DeviceKind, Medium, Port, PortState
 from topology.model.ids import Id, IdKind
-from topology.reports.neighbor_report import build_report, extract_device
+from topology.reports.neighbor_report import build_report
 from topology.synthetic import (
     DamagedFabric,
     FaultSpec,
@@ -57,7 +57,7 @@ def test_it_sweeps_the_devices_that_the_parser_returns(damaged: DamagedFabric) -
 @pytest.mark.parametrize("damaged", BROKEN)
 def test_it_reports_claims_that_survive_a_report(damaged: DamagedFabric) -> None:
     for name, device in report_claims(damaged):
-        assert extract_device(build_report(device, name=name)) == device
+        assert build_report(device, name=name).device == device
 
 
 @pytest.mark.parametrize("damaged", BROKEN_IB)

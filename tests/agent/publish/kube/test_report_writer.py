@@ -34,8 +34,9 @@ from topology.reports.neighbor_report import (
     ReportStatus,
     SweepPart,
     build_report,
+    is_withdrawn,
+    parse_stored_report,
 )
-from topology.reports.report_objects import is_withdrawn, parse_stored_report
 from topology.reports.sweep_parts import split_sweep
 
 SUBNET = "fe80000000000000"

@@ -8,7 +8,7 @@ from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.sources.plain import case_id
 from topology.model.facts import Device, Neighbor, Source
 from topology.model.ids import IdKind
-from topology.reports.neighbor_report import build_report, extract_device
+from topology.reports.neighbor_report import build_report
 from topology.sources.lldp.lldpcli import parse_neighbors
 from topology.sources.lldp_mib.walk import parse_snmpwalk_text
 
@@ -73,7 +73,7 @@ def test_it_finds_every_neighbor_of_a_saved_walk(name: str) -> None:
     heard = neighbors(device)
     said = [error for error in errors if error.line is None]
     assert (sum(map(len, heard.values())), len(heard), len(said)) == COUNTS[name]
-    assert extract_device(build_report(device, name="switch-x")) is not None
+    assert build_report(device, name="switch-x").device is not None
 
 
 def test_it_counts_every_saved_walk() -> None:

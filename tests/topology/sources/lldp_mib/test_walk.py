@@ -14,7 +14,7 @@ from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import case_id, cases, expected_text
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import Id, IdKind
-from topology.reports.neighbor_report import build_report, extract_device
+from topology.reports.neighbor_report import build_report
 from topology.sources.lldp.lldpcli import parse_neighbors
 from topology.sources.lldp_mib.tables import (
     BASE_SPANS,
@@ -182,7 +182,7 @@ def test_it_drops_and_reports_rows_beyond_the_limits_of_a_report() -> None:
         f"4105 ports: those beyond {MAX_PORTS} are dropped",
         f"5 neighbor rows dropped: over {MAX_NEIGHBORS} on one port",
     ]
-    assert extract_device(build_report(device, name="switch-x")) is not None
+    assert build_report(device, name="switch-x").device is not None
 
 
 @pytest.mark.parametrize("mbps", [0, 20_000_000, 2**40, -5])
@@ -251,7 +251,7 @@ def test_it_reads_any_rows_in_any_order_and_never_raises(rows: list[WalkRow], wh
     assert device is not None or errors
     assert again == parse_walk(unique.items(), address=where)[0]
     if device is not None:
-        read = extract_device(build_report(device, name="switch-x"))
+        read = build_report(device, name="switch-x").device
         assert read is not None
         assert {port.name for port in read.ports} == {port.name for port in device.ports}
 

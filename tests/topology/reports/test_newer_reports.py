@@ -10,8 +10,13 @@ import pytest
 from generator.ingest.claims import build_claims
 from tests.packed_reports import packed
 from topology.model.errors import ReportError
-from topology.reports.neighbor_report import parse_report, render_report
-from topology.reports.report_objects import build_withdrawn_part, is_withdrawn, parse_stored_report
+from topology.reports.neighbor_report import (
+    build_withdrawn_part,
+    is_withdrawn,
+    parse_report,
+    parse_stored_report,
+    render_report,
+)
 from topology.reports.sweep_parts import split_sweep
 
 REPORT: dict[str, Any] = {
