@@ -121,16 +121,6 @@ def node_of(device: Device) -> str | None:
 NO_SPEAKER: Final = -1
 
 
-def are_among(hashes: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return one flag per number: whether it is one of the others; faster than `np.isin`."""
-    if not len(others):
-        return np.zeros(len(hashes), np.bool_)
-    ordered = np.sort(others)
-    places = np.minimum(np.searchsorted(ordered, hashes), len(ordered) - 1)
-    found: NDArray[np.bool_] = ordered[places] == hashes
-    return found
-
-
 class HashRows(NamedTuple):
     """Ids as the hashes of their keys, each with the number of the speaker that mentions it."""
 
@@ -151,6 +141,15 @@ class HashRows(NamedTuple):
         rows = HashRows(self.hashes, speakers[self.speakers])
         return rows.where(rows.speakers != NO_SPEAKER)
 
+    def are_among(self, hashes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return one flag per row: whether its id is one of these; faster than `np.isin`."""
+        if not len(hashes):
+            return np.zeros(len(self.hashes), np.bool_)
+        ordered = np.sort(hashes)
+        places = np.minimum(np.searchsorted(ordered, self.hashes), len(ordered) - 1)
+        found: NDArray[np.bool_] = ordered[places] == self.hashes
+        return found
+
     def with_rows(self, other: HashRows) -> HashRows:
         """Return the rows of both."""
         if not len(other.hashes):
@@ -168,8 +167,8 @@ class HashRows(NamedTuple):
 
     def find_common(self, other: HashRows) -> NDArray[np.int64]:
         """Return the ids that one speaker mentions in both."""
-        codes, others = self.codes(), other.codes()
-        common: NDArray[np.int64] = self.hashes[are_among(codes, others)]
+        coded = self._replace(hashes=self.codes())
+        common: NDArray[np.int64] = self.hashes[coded.are_among(other.codes())]
         return common
 
 

@@ -19,7 +19,6 @@ from topology.identity.claim_facts import (
     ClaimFacts,
     ClaimTable,
     HashRows,
-    are_among,
 )
 from topology.identity.node_names import NodeNames
 from topology.model.claims import Key, Origin, strong_key
@@ -60,17 +59,17 @@ def find_disputed_hashes(
         _find_named(heard_names, names, listed)
     )
     own = keys.where(~is_swept[keys.speakers])
-    own = own.where(~are_among(own.hashes, table.column(attrgetter("name_keys")).hashes))
+    own = own.where(~own.are_among(table.column(attrgetter("name_keys")).hashes))
     claimed = own.of(claimants)
     heard = table.heard_rows()
     swept_switches = keys.where((is_swept & is_switch)[keys.speakers])
     heard_by_nodes = heard.where(is_node[heard.speakers])
     contested = np.concatenate([heard_by_nodes.find_repeated(), swept_switches.hashes])
-    of_hosts = own.hashes[is_host[own.speakers]]
+    of_hosts = own.where(is_host[own.speakers])
     disputed = [
         claimed.find_repeated(),
         described.find_repeated(),
-        of_hosts[are_among(of_hosts, contested)],
+        of_hosts.where(of_hosts.are_among(contested)).hashes,
         heard.find_common(own) if len(heard.hashes) else heard.hashes,
     ]
     return frozenset(np.concatenate(disputed).tolist())

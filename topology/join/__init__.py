@@ -1,8 +1,9 @@
 """Claims to one fabric: devices, ports and links. Pure.
 
-    fabric_join          the entry point: claims of any origin, with contradictions, to a fabric
+    fabric_join          the entry point: claims of any origin, with contradictions, to a fabric;
+                         the ids of its devices
     claim_columns        all claims in order, each read once, a sweep as columns; their rows under
-                         one numbering; ids of devices
+                         one numbering
     port_rows            ports and neighbor entries as rows, the keys of a port, the table of ports
     swept_nodes          the nodes and port lines of a sweep as claims and rows
     neighbor_resolution  which device each neighbor entry means

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby, pairwise
-from operator import attrgetter
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from topology.identity.claim_facts import (
-    MAX_STORED_IDS,
     ClaimFacts,
     ClaimTable,
     HashRows,
     read_facts,
 )
-from topology.identity.device_resolution import AMBIGUOUS, Entity
+from topology.identity.device_resolution import AMBIGUOUS
 from topology.identity.disputed_ids import neighbor_keys
 from topology.identity.heard_descriptions import HeardDescriptions
 from topology.identity.node_names import NodeNames, find_free_texts
@@ -41,29 +39,8 @@ from topology.join.swept_nodes import NO_NODE, SweptNodes, read_swept_nodes
 from topology.model.claims import Claim, Key, Origin, SweptClaims
 from topology.model.fabric_columns import Codes, Flags, Index, Numbers
 from topology.model.facts import Device, DeviceKind, Neighbor
-from topology.model.ids import Id, IdKind
-from topology.model.lazy_rows import LazyTuple
+from topology.model.ids import Id
 from topology.sources.ibnetdiscover.devices import SweptDevices
-
-
-class ClaimedIds(LazyTuple[Id]):
-    """The sorted ids of a device, read from its claims on every access."""
-
-    __slots__ = ("_claims", "_more_ids")
-
-    def __init__(self, claims: Sequence[Claim], more_ids: Collection[Id]) -> None:
-        """Store the sources of the ids.
-
-        Args:
-            claims: the claims about the device.
-            more_ids: ids that something else reports for the device.
-        """
-        self._claims = tuple(claims)
-        self._more_ids = frozenset(more_ids)
-
-    def _all(self) -> tuple[Id, ...]:
-        return tuple(sorted(self._more_ids.union(*(claim.ids for claim in self._claims))))
-
 
 NO_SWEEP = -1
 
@@ -271,66 +248,6 @@ def read_claims(claims: Iterable[Claim | SweptClaims]) -> ClaimColumns:
     return reader.build()
 
 
-class DeviceIds(NamedTuple):
-    """The ids of all devices of a fabric."""
-
-    ids: list[tuple[Id, ...] | ClaimedIds]
-    """By device: its ids, sorted."""
-    has_shared_image: Flags
-    """By device: whether another device has the same system image GUID."""
-
-
-def index_ids(columns: ClaimColumns, devices: Sequence[Entity]) -> DeviceIds:
-    """Return the ids of devices, given in the order of the fabric. Cost: O(n log n) in ids."""
-    device_of_claim = np.zeros(len(columns.table), np.intp)
-    claims = list(chain.from_iterable(entity.numbers for entity in devices))
-    sizes = [len(entity.numbers) for entity in devices]
-    device_of_claim[claims] = np.repeat(np.arange(len(devices)), sizes)
-    images = columns.table.column(attrgetter("images"))
-    heard_images = [
-        (hash(found.value), device)
-        for device, entity in enumerate(devices)
-        for found in entity.heard_ids
-        if found.kind is IdKind.SYSTEM_IMAGE_GUID
-    ]
-    return DeviceIds(
-        ids=[_store_ids(columns, entity) for entity in devices],
-        has_shared_image=_find_shared(
-            _add_rows(HashRows(images.hashes, device_of_claim[images.speakers]), heard_images),
-            len(devices),
-        ),
-    )
-
-
-def _add_rows(rows: HashRows, added: Sequence[tuple[int, int]]) -> HashRows:
-    """Return rows with more rows, given as (hash, device)."""
-    more = np.array(added, np.int64).reshape(-1, 2)
-    return HashRows(
-        np.concatenate([rows.hashes, more[:, 0]]), np.concatenate([rows.speakers, more[:, 1]])
-    )
-
-
-def _find_shared(images: HashRows, num_devices: int) -> Flags:
-    """Return one flag per device: whether another device has the same system image GUID."""
-    shared = np.isin(images.hashes, images.find_repeated())
-    has_shared_image = np.zeros(num_devices, np.bool_)
-    has_shared_image[images.speakers[shared]] = True
-    return has_shared_image
-
-
-def _store_ids(columns: ClaimColumns, entity: Entity) -> tuple[Id, ...] | ClaimedIds:
-    """Return the sorted ids of a device: stored if they are few, else read from its claims."""
-    facts = columns.table.facts
-    if sum(facts[number].num_ids for number in entity.numbers) > MAX_STORED_IDS:
-        return ClaimedIds(entity.claims, entity.heard_ids)
-    ids = set(entity.heard_ids)
-    for number in entity.numbers:
-        ids.update(facts[number].ids or columns.table.claims[number].ids)
-    if len(ids) > MAX_STORED_IDS:
-        return ClaimedIds(entity.claims, entity.heard_ids)
-    return tuple(sorted(ids))
-
-
 NO_KEY: Final = -1
 
 
@@ -487,6 +404,15 @@ def build_rows(columns: ClaimColumns) -> FabricRows:
     )
 
 
+class PairedRows(NamedTuple):
+    """Pairs of rows with a common key: at most two rows have a key, and a row is in one pair."""
+
+    is_paired: Flags
+    """By entity: whether its rows are paired in this way."""
+    first_rows: Numbers
+    """By row: the row of an earlier claim that describes the same port, or NO_PORT."""
+
+
 class KeyRows(NamedTuple):
     """The keys of rows, sorted by code, then row; each pair is there once."""
 
@@ -508,39 +434,28 @@ class KeyRows(NamedTuple):
             codes[is_other], rows[chosen].astype(np.int32), entities[chosen].astype(np.int32)
         )
 
+    def pair(self, claims: Numbers, may_share: Flags) -> PairedRows:
+        """Return the pairs of rows of two claims that have a key in common. Cost: O(n) in keys.
 
-class PairedRows(NamedTuple):
-    """Pairs of rows with a common key: at most two rows have a key, and a row is in one pair."""
-
-    is_paired: Flags
-    """By entity: whether its rows are paired in this way."""
-    first_rows: Numbers
-    """By row: the row of an earlier claim that describes the same port, or NO_PORT."""
-
-
-def pair_rows(keys: KeyRows, claims: Numbers, may_share: Flags) -> PairedRows:
-    """Return the pairs of rows of two claims that have a key in common. Cost: O(n) in keys.
-
-    Args:
-        keys: the keys of some entities.
-        claims: the position of each row's claim in the order of all claims.
-        may_share: one flag per entity: whether two of its rows may share a key.
-    """
-    codes, of_rows, owners = keys
-    at = np.flatnonzero(codes[1:] == codes[:-1])
-    pairs = np.stack([of_rows[at], of_rows[at + 1]], axis=1)
-    is_early = claims[pairs[:, 0]] < claims[pairs[:, 1]]
-    pairs = np.where(is_early[:, None], pairs, pairs[:, ::-1])
-    is_paired = may_share.copy()
-    is_paired[owners[at[:-1]][np.diff(at) == 1]] = False  # three rows have a key
-    is_paired[owners[at][claims[pairs[:, 0]] == claims[pairs[:, 1]]]] = False
-    first_rows = np.full(len(claims), NO_PORT, np.int32)
-    second_rows = first_rows.copy()
-    first_rows[pairs[:, 1]], second_rows[pairs[:, 0]] = pairs[:, 0], pairs[:, 1]
-    has_several = (first_rows[pairs[:, 1]] != pairs[:, 0]) | (
-        second_rows[pairs[:, 0]] != pairs[:, 1]
-    )
-    has_several |= (second_rows[pairs[:, 1]] != NO_PORT) | (first_rows[pairs[:, 0]] != NO_PORT)
-    is_paired[owners[at][has_several]] = False
-    first_rows[pairs[:, 1][~is_paired[owners[at]]]] = NO_PORT
-    return PairedRows(is_paired, first_rows)
+        Args:
+            claims: the position of each row's claim in the order of all claims.
+            may_share: one flag per entity: whether two of its rows may share a key.
+        """
+        codes, of_rows, owners = self
+        at = np.flatnonzero(codes[1:] == codes[:-1])
+        pairs = np.stack([of_rows[at], of_rows[at + 1]], axis=1)
+        is_early = claims[pairs[:, 0]] < claims[pairs[:, 1]]
+        pairs = np.where(is_early[:, None], pairs, pairs[:, ::-1])
+        is_paired = may_share.copy()
+        is_paired[owners[at[:-1]][np.diff(at) == 1]] = False  # three rows have a key
+        is_paired[owners[at][claims[pairs[:, 0]] == claims[pairs[:, 1]]]] = False
+        first_rows = np.full(len(claims), NO_PORT, np.int32)
+        second_rows = first_rows.copy()
+        first_rows[pairs[:, 1]], second_rows[pairs[:, 0]] = pairs[:, 0], pairs[:, 1]
+        has_several = (first_rows[pairs[:, 1]] != pairs[:, 0]) | (
+            second_rows[pairs[:, 0]] != pairs[:, 1]
+        )
+        has_several |= (second_rows[pairs[:, 1]] != NO_PORT) | (first_rows[pairs[:, 0]] != NO_PORT)
+        is_paired[owners[at][has_several]] = False
+        first_rows[pairs[:, 1][~is_paired[owners[at]]]] = NO_PORT
+        return PairedRows(is_paired, first_rows)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
+from topology.identity.claim_facts import MAX_STORED_IDS, HashRows
 from topology.identity.device_kinds import (
     PeerColumns,
     display_names,
@@ -19,7 +22,7 @@ from topology.identity.device_resolution import Entity, resolve_claims
 from topology.identity.dispute_resolution import resolve_disputes
 from topology.identity.heard_descriptions import limit_claims
 from topology.identity.node_names import read_node_names
-from topology.join.claim_columns import build_rows, index_ids, read_claims
+from topology.join.claim_columns import ClaimColumns, build_rows, read_claims
 from topology.join.link_pairs import PairingResult, pair_entries
 from topology.join.neighbor_resolution import NeighborResolver
 from topology.join.same_devices import join_same_devices
@@ -39,10 +42,29 @@ from topology.model.fabric_columns import (
     rate_or_none,
 )
 from topology.model.facts import Medium, sort_findings
-from topology.model.ids import Id
-from topology.model.lazy_rows import LazyRows
+from topology.model.ids import Id, IdKind
+from topology.model.lazy_rows import LazyRows, LazyTuple
 
 _NO_OWNERS: Final[PreviousOwners] = MappingProxyType({})
+
+
+class _ClaimedIds(LazyTuple[Id]):
+    """The sorted ids of a device, read from its claims on every access."""
+
+    __slots__ = ("_claims", "_more_ids")
+
+    def __init__(self, claims: Sequence[Claim], more_ids: Collection[Id]) -> None:
+        """Store the sources of the ids.
+
+        Args:
+            claims: the claims about the device.
+            more_ids: ids that something else reports for the device.
+        """
+        self._claims = tuple(claims)
+        self._more_ids = frozenset(more_ids)
+
+    def _all(self) -> tuple[Id, ...]:
+        return tuple(sorted(self._more_ids.union(*(claim.ids for claim in self._claims))))
 
 
 def build_fabric(
@@ -81,13 +103,13 @@ def build_fabric(
     titles = display_names(entities)
     entity_order = sort_names(titles)
     pairing = pair_entries(rows, entities, entries, entity_order)
-    ids = index_ids(columns, [entities[entity_index] for entity_index in entity_order])
-    all_findings = [*limited.findings, *undisputed.findings, *identities.findings, *findings]
+    ordered = [entities[entity_index] for entity_index in entity_order]
     devices = tuple(
-        _build_device(entities[entity_index], titles[entity_index], own_ids)
-        for entity_index, own_ids in zip(entity_order, ids.ids, strict=True)
+        _build_device(entity, titles[index], _store_ids(columns, entity))
+        for index, entity in zip(entity_order, ordered, strict=True)
     )
-    fabric_columns = _build_columns(devices, pairing, ids.has_shared_image)
+    fabric_columns = _build_columns(devices, pairing, _find_shared_images(columns, ordered))
+    all_findings = [*limited.findings, *undisputed.findings, *identities.findings, *findings]
     return Fabric(
         devices=devices,
         ports=pairing.table.rows(),
@@ -95,6 +117,40 @@ def build_fabric(
         findings=sort_findings(all_findings),
         columns=fabric_columns,
     )
+
+
+def _find_shared_images(columns: ClaimColumns, devices: Sequence[Entity]) -> Flags:
+    """Return one flag per device: whether another device has the same system image GUID."""
+    device_of_claim = np.zeros(len(columns.table), np.intp)
+    claims = list(chain.from_iterable(entity.numbers for entity in devices))
+    sizes = [len(entity.numbers) for entity in devices]
+    device_of_claim[claims] = np.repeat(np.arange(len(devices)), sizes)
+    claimed = columns.table.column(attrgetter("images"))
+    heard = [
+        (hash(found.value), device)
+        for device, entity in enumerate(devices)
+        for found in entity.heard_ids
+        if found.kind is IdKind.SYSTEM_IMAGE_GUID
+    ]
+    images = HashRows(claimed.hashes, device_of_claim[claimed.speakers]).with_rows(
+        HashRows(*np.array(heard, np.int64).reshape(-1, 2).T)
+    )
+    has_shared_image = np.zeros(len(devices), np.bool_)
+    has_shared_image[images.speakers[images.are_among(images.find_repeated())]] = True
+    return has_shared_image
+
+
+def _store_ids(columns: ClaimColumns, entity: Entity) -> tuple[Id, ...] | _ClaimedIds:
+    """Return the sorted ids of a device: stored if they are few, else read from its claims."""
+    facts = columns.table.facts
+    if sum(facts[number].num_ids for number in entity.numbers) > MAX_STORED_IDS:
+        return _ClaimedIds(entity.claims, entity.heard_ids)
+    ids = set(entity.heard_ids)
+    for number in entity.numbers:
+        ids.update(facts[number].ids or columns.table.claims[number].ids)
+    if len(ids) > MAX_STORED_IDS:
+        return _ClaimedIds(entity.claims, entity.heard_ids)
+    return tuple(sorted(ids))
 
 
 def _build_device(entity: Entity, name: str, ids: Sequence[Id]) -> FabricDevice:

@@ -96,7 +96,7 @@ class _EntryPairer:
         self._rows, self._entities, self._entries = rows, entities, entries
         self._numberer = PortNumberer(rows, entities, order)
         self._ports = self._numberer.number_ports()
-        self._num_claimed = self._ports.table.size
+        self._num_claimed = self._num_ports = self._ports.table.size
         self._place = np.empty(len(order), np.int32)
         self._place[order] = np.arange(len(order))
         self._near = self._ports.near[entries.rows]
@@ -106,7 +106,7 @@ class _EntryPairer:
 
     def build_table(self) -> PortTable:
         """Return all ports: the claimed ones, then those that `find_far_ends` added."""
-        if not len(self._added_ports):
+        if self._num_ports == self._num_claimed:
             return self._ports.table
         return join_tables([self._ports.table, self._added_ports.build()])
 
@@ -258,12 +258,12 @@ class _EntryPairer:
         return found
 
     def _add(self, entry: int, end: _NamedEnd, index: KeyIndex) -> int:
-        port_number = self._num_claimed + len(self._added_ports)
         hearing = MEDIA[self._ports.table.media.item(int(self._near[entry]))]
         # A cable has one medium.
         medium = Medium.INFINIBAND if hearing is Medium.INFINIBAND else Medium.ETHERNET
         self._added_ports.add(int(self._place[end.peer]), Port(end.name, medium=medium))
-        index_port(index, port_number, end.keys)
+        index_port(index, port_number := self._num_ports, end.keys)
+        self._num_ports += 1
         return port_number
 
     def _find_answers(self, missing: Index) -> dict[tuple[int, int], set[int]]:

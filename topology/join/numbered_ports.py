@@ -20,7 +20,6 @@ from topology.join.claim_columns import (
     FabricRows,
     KeyRows,
     PairedRows,
-    pair_rows,
 )
 from topology.join.port_rows import (
     NO_PORT,
@@ -136,7 +135,7 @@ class PortNumberer:
         positions[own_rows] = own_claims
         chosen = may_share[row_owners]
         self._keys = self.rows.key_rows(own_rows[chosen], row_owners[chosen])
-        self._paired = pair_rows(self._keys, positions, may_share)
+        self._paired = self._keys.pair(positions, may_share)
 
     def _build_ports(
         self, own_rows: Numbers, row_owners: Index, ports: Index, num_ports: int

@@ -187,10 +187,6 @@ class PortTableBuilder:
         self._media, self._states = bytearray(), bytearray()
         self._distances, self._firmware_lldp = bytearray(), bytearray()
 
-    def __len__(self) -> int:
-        """Return the number of ports so far."""
-        return len(self._devices)
-
     def add(self, device: int, port: Port) -> None:
         """Add a port of a claim."""
         number = self._numbers.get(port.name)

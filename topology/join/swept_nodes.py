@@ -38,6 +38,8 @@ _KINDS: Final = {SWITCH: DeviceKind.SWITCH, ROUTER: DeviceKind.ROUTER, HCA: Devi
 _PEER_LETTERS: Final = (NO_GUID, SWITCH, HCA, ROUTER)
 _ODD: Final = np.uint64((hash("a key of this process") | 1) & ((1 << 64) - 1))
 """Differs from process to process, so that nobody can choose rows that collide."""
+_RATES: Final = rate_column(RATES)
+"""By rate code: the rate as columns hold it."""
 _NAME_BITS: Final = 16
 """Bits for a port number in the code of a port name."""
 
@@ -135,7 +137,7 @@ class SweptNodes:
             states=np.where(is_up, STATE_CODES[PortState.UP], STATE_CODES[PortState.DOWN]).astype(
                 np.uint8
             ),
-            rates=rate_column(RATES)[columns.rates],
+            rates=_RATES[columns.rates],
             rdma=np.where(is_hca & (label_codes > 0), len(texts) + label_codes, 0).astype(np.int32),
             distances=np.zeros(num, np.uint8),
             firmware_lldp=np.zeros(num, np.uint8),
