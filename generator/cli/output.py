@@ -288,6 +288,11 @@ def show_count(num: int, noun: str) -> str:
     return f"{num} {noun if num == 1 else pluralize(noun)}"
 
 
+def show_severity(num: int, severity: str) -> str:
+    """Return the number of findings of a severity: `2 errors`, `1 warning`, `3 info`."""
+    return f"{num} {severity}" if severity == "info" else show_count(num, severity)
+
+
 def suggest_names(name: str, known: Iterable[str]) -> str:
     """Return `; did you mean …?` with the names that are most like an unknown one, or nothing.
 

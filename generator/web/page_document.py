@@ -15,7 +15,7 @@ import numpy as np
 
 from generator.history.findings import build_fault_key
 from topology.findings.finding_causes import list_absent_cables, list_causes
-from topology.model.errors import show
+from topology.model.errors import list_some, show
 from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import (
     DeviceKind,
@@ -29,10 +29,11 @@ from topology.model.ids import IdKind
 from topology.model.tree import TopologyTree, all_nodes
 from topology.planes.plane_split import PlaneSplit
 
-PAGE_FORMAT: Final = 5
+PAGE_FORMAT: Final = 6
 _GIGA: Final = 1_000_000_000
 _MAX_NAME: Final = 200
 _MAX_MESSAGE: Final = 600
+_MAX_ALIKE: Final = 4
 LINK_STATES: Final = ("good", "one-sided", "slow", "flapping", "down", "swapped")
 """The states of a link, least urgent first; the document has their indices."""
 _STATE_BY_KIND: Final[Mapping[FindingKind, int]] = MappingProxyType(
@@ -119,6 +120,8 @@ def build_page_document(
                 "beganS": began.get(build_fault_key(row.finding), 0),
                 "cause": row.cause,
                 "evidence": row.evidence,
+                "alike": [devices.number_by_name.get(name, -1) for name in row.alike],
+                "causeCosts": row.costs,
             }
             for row in listed
         ],
@@ -139,6 +142,10 @@ class _ListedFinding(NamedTuple):
     """For a cause: what else was found of it."""
     more_ends: tuple[PortName, ...] = ()
     """For a cause: the far ends of its cables."""
+    alike: tuple[str, ...] = ()
+    """For a cause: the other devices that have it."""
+    costs: str = ""
+    """For a cause: what it costs at all of its devices."""
 
 
 def _list_by_cause(findings: Sequence[Finding], hosts: Collection[str]) -> list[_ListedFinding]:
@@ -151,11 +158,16 @@ def _list_by_cause(findings: Sequence[Finding], hosts: Collection[str]) -> list[
     follow: list[_ListedFinding] = []
     for cause in causes:
         place = len(rows)
-        text = show(cause.describe_others(), _MAX_MESSAGE)
+        alike = tuple(row.finding.device for row in cause.alike)
+        likewise = f" Likewise: {list_some(alike, _MAX_ALIKE)}." if alike else ""
+        text = show(f"{cause.describe_others()}{likewise}", _MAX_MESSAGE)
         ends = tuple(cable.far for cable in cause.cables if cable.far)
-        rows.append(_ListedFinding(cause.finding, place, text, ends))
-        rows += [_ListedFinding(finding, place, "") for finding in cause.others]
-        follow += [_ListedFinding(finding, place, "") for finding in cause.consequences]
+        costs = describe_impact(cause.impact)
+        rows.append(_ListedFinding(cause.finding, place, text, ends, alike, costs))
+        for member in cause.members:
+            first = () if member.finding is cause.finding else (member.finding,)
+            rows += [_ListedFinding(finding, place, "") for finding in (*first, *member.others)]
+            follow += [_ListedFinding(finding, place, "") for finding in member.consequences]
     return [*rows, *follow]
 
 

@@ -1,7 +1,7 @@
 """Findings grouped by cause: all faults of one host are one cause, with their consequences.
 
-A list of findings has each observation. A person mends causes: one host whose agent is silent, or
-one host with three dead ports, is one thing to look at.
+A list of findings has each observation. A person mends causes: one host with three dead ports is
+one thing to look at, and so are a hundred hosts whose agent is silent.
 """
 
 from __future__ import annotations
@@ -15,11 +15,17 @@ from topology.model.facts import (
     SEVERITY_RANK,
     Finding,
     FindingKind,
+    Impact,
     PortName,
+    describe_impact,
+    rank_by_cost,
     sort_findings,
 )
+from topology.model.ids import natural_key
 
 _MAX_EVIDENCE: Final = 4
+_MIN_ALIKE: Final = 3
+"""Findings that say the same of fewer devices are causes of their own."""
 _OF_SEVERAL_DEVICES: Final = frozenset(
     {FindingKind.LOST_SWITCH, FindingKind.SWAPPED_CABLE, FindingKind.WRONG_RAIL}
 )
@@ -61,6 +67,24 @@ class Cause(NamedTuple):
     """The other findings about the same host."""
     consequences: tuple[Finding, ...] = ()
     """The findings that follow from the cause, such as the missing link of a port that is down."""
+    alike: tuple[Cause, ...] = ()
+    """The same cause at other devices."""
+
+    @property
+    def members(self) -> tuple[Cause, ...]:
+        """The cause at each of its devices."""
+        return (self._replace(alike=()), *self.alike)
+
+    @property
+    def findings(self) -> Iterator[Finding]:
+        """All findings that mending the cause ends."""
+        for row in self.members:
+            yield from (row.finding, *row.others, *row.consequences)
+
+    @property
+    def impact(self) -> Impact:
+        """What the cause costs at all of its devices."""
+        return _add_impacts([row.finding.impact for row in self.members])
 
     @property
     def cables(self) -> list[Cable]:
@@ -85,6 +109,11 @@ class Cause(NamedTuple):
             return ""
         shown = [f"{row.kind.value}{_show_place(row, self.finding)}" for row in self.others]
         return f" Also: {list_some(dict.fromkeys(shown), _MAX_EVIDENCE)}."
+
+    def describe(self) -> str:
+        """Return the message of the cause, with the number of findings that say the same."""
+        alike = f"{len(self.members)} findings like this: " if self.alike else ""
+        return f"{alike}{self.finding.message}{self.describe_others()}"
 
 
 def _pair_ends(ports: Iterable[PortName]) -> list[Cable]:
@@ -117,14 +146,62 @@ def list_causes(findings: Iterable[Finding], hosts: Collection[str]) -> list[Cau
     for number, cause in explained.items():
         consequences.setdefault(id(ordered[cause]), []).append(ordered[number])
     kept = [row for number, row in enumerate(ordered) if number not in explained]
-    return [
+    causes = _join_alike(
         Cause(
             group[0],
             group[1:],
             tuple(chain.from_iterable(consequences.get(id(row), ()) for row in group)),
         )
         for group in _group_by_host(kept, hosts)
-    ]
+    )
+    if any(cause.alike for cause in causes):
+        causes.sort(key=lambda cause: rank_by_cost(cause.finding, cause.impact))
+    return causes
+
+
+def _join_alike(causes: Iterable[Cause]) -> list[Cause]:
+    """Return causes that say the same of several devices as one, at the place of the first.
+
+    Findings about ports say the same if the ports have the same name: a switch that fails takes
+    down the same port of each of its hosts.
+    """
+    groups: dict[tuple[object, ...], list[Cause]] = {}
+    for cause in causes:
+        key = tuple(map(_build_alike, (cause.finding, *cause.others)))
+        groups.setdefault(key, []).append(cause)
+    joined: list[Cause] = []
+    for first, *alike in groups.values():
+        is_many = len(alike) + 1 >= _MIN_ALIKE
+        joined += [first._replace(alike=tuple(alike))] if is_many else [first, *alike]
+    return joined
+
+
+def _build_alike(finding: Finding) -> tuple[object, ...]:
+    name = finding.device
+    message = finding.message.replace(name, "\0") if name else finding.message
+    return finding.severity, finding.kind, message, finding.port, describe_impact(finding.impact)
+
+
+def _add_impacts(impacts: Sequence[Impact]) -> Impact:
+    """Return what findings that say the same cost together; places that they share count once."""
+    first = impacts[0]
+    by_places = {row.places: row for row in impacts}
+    nodes = sum(row.num_nodes for row in by_places.values())
+    lost = sum((row.share or 0.0) * row.num_nodes for row in impacts)
+    share = first.share if first.share is None or not nodes else min(lost / nodes, 1.0)
+    gone = None if first.gone_share is None else max(row.gone_share or 0.0 for row in impacts)
+    gangs = frozenset[str]().union(*(row.gangs or () for row in impacts))
+    return first._replace(
+        cables=None if first.cables is None else sum(row.cables or 0.0 for row in impacts),
+        share=share,
+        gone_share=gone if gone is None or share is None else max(gone, share),
+        places=tuple(dict.fromkeys(chain.from_iterable(by_places))),
+        num_nodes=nodes,
+        num_gpus=None
+        if first.num_gpus is None
+        else sum(row.num_gpus or 0 for row in by_places.values()),
+        gangs=None if first.gangs is None else tuple(sorted(gangs, key=natural_key)),
+    )
 
 
 def list_absent_cables(
@@ -141,13 +218,19 @@ def list_absent_cables(
     """
     used = set(linked)
     for cause in list_causes(findings, hosts):
-        for finding in (cause.finding, *cause.others):
+        for finding, consequences in _list_own(cause):
             if finding.impact.cables:
-                for cable in Cause(finding, (), cause.consequences).cables:
+                for cable in Cause(finding, (), consequences).cables:
                     ends = {end for end in cable if end and end.port}
                     if not ends & used:
                         used |= ends
                         yield finding, cable
+
+
+def _list_own(cause: Cause) -> Iterator[tuple[Finding, tuple[Finding, ...]]]:
+    """Yield each finding of a cause that does not follow from another one, with what follows."""
+    for row in cause.members:
+        yield from ((finding, row.consequences) for finding in (row.finding, *row.others))
 
 
 def _group_by_host(

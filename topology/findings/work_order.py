@@ -98,7 +98,8 @@ def build_work_order(
     groups: list[list[Step]] = []
     causes = list(causes)
     for cause in causes:
-        steps = [step for row in _list_parts(cause) for step in _list_steps(row, places)]
+        parts = chain.from_iterable(map(_list_parts, cause.members))
+        steps = [step for row in parts for step in _list_steps(row, places)]
         groups += [steps] if cause.finding.swap else [[step] for step in steps]
         others += [] if steps else [cause.finding.kind.value]
     return WorkOrder(sort_steps(groups, walk), tuple(others), len(causes) - len(others))

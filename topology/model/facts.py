@@ -299,30 +299,30 @@ UNPLACING_KINDS: Final = frozenset({FindingKind.PLANE_UNKNOWN, FindingKind.UNMAT
 
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings without repeats, the costliest first.
+    """Return findings without repeats, the costliest first, as `rank_by_cost` says."""
+    return tuple(sorted(set(findings), key=lambda row: rank_by_cost(row, row.impact)))
 
-    The sort keys are, in this order: the severity, the nodes left without a place, whether the
-    fabric is split, the bandwidth that mending restores, the affected gangs, the hidden nodes, and
-    at last kind, device, port and message.
+
+def rank_by_cost(finding: Finding, impact: Impact) -> tuple[object, ...]:
+    """Return the sort key of a finding with this impact: the costliest has the lowest.
+
+    The keys are, in this order: the severity, the nodes left without a place, whether the fabric is
+    split, the bandwidth that mending restores, the affected gangs, the hidden nodes, and at last
+    kind, device, port and message.
     """
-    return tuple(
-        sorted(
-            set(findings),
-            key=lambda finding: (
-                SEVERITY_RANK[finding.severity],
-                -finding.impact.num_nodes if finding.kind in UNPLACING_KINDS else 0,
-                not finding.impact.splits,
-                -finding.impact.weight,
-                -(finding.impact.share or 0.0),
-                -len(finding.impact.gangs or ()),
-                -finding.impact.num_nodes if finding.impact.hides else 0,
-                finding.kind,
-                finding.device,
-                finding.port or "",
-                finding.message,
-                finding.ports,
-            ),
-        )
+    return (
+        SEVERITY_RANK[finding.severity],
+        -impact.num_nodes if finding.kind in UNPLACING_KINDS else 0,
+        not impact.splits,
+        -impact.weight,
+        -(impact.share or 0.0),
+        -len(impact.gangs or ()),
+        -impact.num_nodes if impact.hides else 0,
+        finding.kind,
+        finding.device,
+        finding.port or "",
+        finding.message,
+        finding.ports,
     )
 
 

@@ -58,9 +58,9 @@ function groupCables(cables, count) {
   return (device) => [...rows.subarray(starts[device], starts[device + 1])];
 }
 
-// The devices that a finding is about: both sides of an exchange, else its subject.
-function listSubjects({ number, ends, swap }) {
-  const named = number >= 0 && !swap.length ? [number] : [number, ...ends.map(([device]) => device)];
+// The devices that a finding is about: both sides of an exchange, else its subject, and for a cause those alike.
+function listSubjects({ number, ends, swap, alike }) {
+  const named = [number, ...alike, ...(number >= 0 && !swap.length ? [] : ends.map(([device]) => device))];
   return [...new Set(named)].filter((device) => device >= 0);
 }
 

@@ -48,20 +48,20 @@ function paintFaults() {
     domain: (number) => {
       const own = Math.min(SEVERITIES.length, ...page.domains[number].switches.map((device) => fabric.worst[device]));
       const inside = SEVERITIES[worst[number]];
-      const note = counts[number] ? showCount(counts[number], "fault") : "";
+      const note = counts[number] ? showCount(counts[number], "cause") : "";
       if (own < SEVERITIES.length && own <= worst[number]) return { token: SEVERITIES[own], note, isStrong: true };
       return { token: inside ? `tint-${inside}` : "good", note };
     },
     describe: (found) => {
       const causes = found.seat === undefined ? [] : fabric.findingsOf[fabric.seats[found.seat]].map((place) => page.findings[place]);
       const lines = causes.map((finding) => `${finding.severity} ${finding.kind}`);
-      const sum = found.seat === undefined && found.domain >= 0 ? [counts[found.domain] ? showCount(counts[found.domain], "fault") : "no faults"] : lines.length ? lines : ["no faults"];
+      const sum = found.seat === undefined && found.domain >= 0 ? [counts[found.domain] ? showCount(counts[found.domain], "cause") : "no findings"] : lines.length ? lines : ["no findings"];
       return [nameOfFound(found), ...sum].join("\n");
     },
     legend: [
-      { token: "good", text: "no fault" }, { token: "info", text: "info" },
+      { token: "good", text: "no finding" }, { token: "info", text: "info" },
       { token: "warning", glyph: MARKS.warning, text: "warning" }, { token: "error", glyph: MARKS.error, text: "error" },
-      { token: "tint-warning", text: "a fault inside" },
+      { token: "tint-warning", text: "a finding inside" },
     ],
   };
 }
@@ -163,14 +163,14 @@ function showTiles() {
   const bad = fabric.cables.filter((row) => page.links.state[row]).length;
   const missing = page.absent.length;
   const all = fabric.cables.length + missing;
-  const of = (severity) => fabric.causes.filter((finding) => finding.severity === severity).length;
+  const of = (severity) => page.findings.filter((finding) => finding.severity === severity).length;
   const [errors, warnings] = [of("error"), of("warning")];
   const out = fabric.seats.length - page.hosts.length;
   const last = changes?.steps?.[0];
   const tiles = [
     makeTile("Nodes placed", `${page.hosts.length.toLocaleString("en")} of ${fabric.seats.length.toLocaleString("en")}`, out ? `${out} without a place` : "every node has a place", null, out ? "warning" : ""),
     makeTile("Cables good", fabric.cables.length ? showShare(all - bad - missing, all) : "unknown", fabric.cables.length ? `of ${all.toLocaleString("en")}: ${missing.toLocaleString("en")} missing, ${bad.toLocaleString("en")} bad` : "no cables in these sources", null, bad + missing ? "warning" : ""),
-    makeTile("Faults", fabric.causes.length.toLocaleString("en"), `${showCount(errors, "error")}, ${showCount(warnings, "warning")}`, { view: "findings" }, errors ? "error" : warnings ? "warning" : ""),
+    makeTile("Findings", page.findings.length.toLocaleString("en"), `of ${showCount(fabric.causes.length, "cause")}: ${showCount(errors, "error")}, ${showCount(warnings, "warning")}`, { view: "findings" }, errors ? "error" : warnings ? "warning" : ""),
   ];
   if (jobs) {
     const free = jobs.free.reduce((sum, value) => sum + value, 0);
@@ -190,20 +190,21 @@ const isCable = ({ kind, cables }) => (cables > 0 && kind !== "lost-switch") || 
 // Both ends of a finding's cable, or the first ports that it names; a name is never broken.
 function showFindingEnds(finding) {
   const ends = finding.ports.length ? finding.ports.slice(0, 2) : [finding.port ? `${finding.device} port ${finding.port}` : finding.device];
-  return make("span", { className: "ends" }, ends.map((end, at) => [at ? (isCable(finding) ? " ↔ " : ", ") : "", make("span", { className: "name" }, end)]), isCable(finding) || finding.ports.length <= ends.length ? null : ` and ${finding.ports.length - ends.length} more`);
+  const alike = finding.alike?.length ? `, and ${showCount(finding.alike.length, "other")} like this` : null;
+  return make("span", { className: "ends" }, ends.map((end, at) => [at ? (isCable(finding) ? " ↔ " : ", ") : "", make("span", { className: "name" }, end)]), isCable(finding) || finding.ports.length <= ends.length ? null : ` and ${finding.ports.length - ends.length} more`, alike);
 }
 
 function showFirst() {
   const rows = fabric.causes.slice(0, MAX_FIRST).map((finding) => make("li", null,
     make("a", { href: `#${new URLSearchParams({ view: "findings", finding: String(finding.cause) })}` },
-      badge(finding.severity), make("span", { className: "kind" }, finding.kind.replaceAll("-", " "))),
+      badge(finding.severity), make("span", { className: "kind" }, finding.kind)),
     make("div", null, showFindingEnds(finding)),
-    finding.costs ? make("div", { className: "impact" }, `costs ${finding.costs}`) : null));
+    finding.causeCosts ? make("div", { className: "impact" }, `costs ${finding.causeCosts}`) : null));
   const more = fabric.causes.length - rows.length;
   fill(byId("first"), make("h2", null, "Fix these first"),
     rows.length ? make("p", { className: "soft" }, "What each costs: a share of the bandwidth of so many nodes.") : null,
     rows.length ? make("ol", null, rows) : empty("Nothing is wrong in these sources."),
-    more > 0 ? make("p", null, link(`${rows.length} of ${fabric.causes.length.toLocaleString("en")} shown: all findings`, { view: "findings" })) : null);
+    more > 0 ? make("p", null, link(`${rows.length} of ${showCount(fabric.causes.length, "cause")}: all findings`, { view: "findings" })) : null);
 }
 
 function showOverview(address) {

@@ -68,9 +68,9 @@ function showDomain(number) {
 // What is wrong inside of a domain, the costliest first.
 function showCauses(number) {
   const causes = listCauses(number);
-  const rows = causes.slice(0, MAX_CAUSES).map((finding) => make("li", null, badge(finding.severity), " ", link(finding.kind.replaceAll("-", " "), { view: "findings", finding: String(finding.cause) }), " ", showFindingEnds(finding), finding.costs ? make("span", { className: "impact" }, ` ${finding.costs}`) : null));
+  const rows = causes.slice(0, MAX_CAUSES).map((finding) => make("li", null, badge(finding.severity), " ", link(finding.kind, { view: "findings", finding: String(finding.cause) }), " ", showFindingEnds(finding), finding.causeCosts ? make("span", { className: "impact" }, ` ${finding.causeCosts}`) : null));
   if (!rows.length) return make("p", { className: "soft" }, "Nothing is wrong here.");
-  return [make("h3", null, showCount(causes.length, "fault")), make("ul", { className: "causes" }, rows), causes.length > rows.length ? make("p", { className: "soft" }, `${rows.length} of ${causes.length} shown`) : null];
+  return [make("h3", null, showCount(causes.length, "cause")), make("ul", { className: "causes" }, rows), causes.length > rows.length ? make("p", { className: "soft" }, `${rows.length} of ${showCount(causes.length, "cause")}`) : null];
 }
 
 // The ports of a device whose cable is absent, also those that wait for a lost switch.
@@ -119,7 +119,7 @@ function showChildren(numbers) {
   const table = make("div");
   const columns = [
     { title: "Domain", field: "name", width: 130, grow: 2, priority: 0, format: asLink((row) => ({ view: "fabric", domain: row.name })) },
-    { title: "Nodes", field: "nodes", isNumber: true, width: 80 }, { title: "Faults", field: "faults", isNumber: true, width: 80, priority: 0 },
+    { title: "Nodes", field: "nodes", isNumber: true, width: 80 }, { title: "Causes", field: "faults", isNumber: true, width: 80, priority: 0 },
     ...(free ? [{ title: "Free", field: "free", isNumber: true, width: 80 }] : []),
   ];
   return { element: make("div", { className: "card" }, make("h3", null, `Its ${showCount(numbers.length, "part")}`), table), draw: () => makeTable(table, columns, rows, { height: rows.length > 12 ? 360 : undefined, label: "Parts of the domain" }) };

@@ -9,7 +9,7 @@ function collapse(cells) {
 }
 
 // Makes a table in an element. A column is `{title, field, width, grow, format, isNumber, priority}`;
-// one with a higher priority is the first that moves below its row.
+// one with a higher priority is the first that moves below its row, and a fixed one never grows.
 function makeTable(element, columns, rows, { height, onRow, none = "nothing to show", sort, label } = {}) {
   const toggle = { formatter: "responsiveCollapse", width: 34, minWidth: 34, hozAlign: "center", resizable: false, headerSort: false, responsive: 0, title: "" };
   const table = new Tabulator(element, {
@@ -22,9 +22,9 @@ function makeTable(element, columns, rows, { height, onRow, none = "nothing to s
     placeholder: make("span", null, none),
     initialSort: sort,
     headerSortElement: "<i></i>",
-    columns: [...(isNarrow() ? [toggle] : []), ...columns.map(({ title, field, width, grow, format = asText, isNumber, priority = 1, isWrapped }) => ({
+    columns: [...(isNarrow() ? [toggle] : []), ...columns.map(({ title, field, width, grow, format = asText, isNumber, priority = 1, isWrapped, isFixed }) => ({
       title, field, formatter: format, responsive: priority, headerHozAlign: isNumber && !isWrapped ? "right" : "left",
-      hozAlign: isNumber && !isWrapped ? "right" : "left", minWidth: Math.max(width ?? 80, 34 + 8 * title.length), ...(grow ? { widthGrow: grow } : {}), variableHeight: isWrapped,
+      hozAlign: isNumber && !isWrapped ? "right" : "left", minWidth: Math.max(width ?? 80, 34 + 8 * title.length), ...(grow ? { widthGrow: grow } : {}), ...(isFixed ? { width } : {}), variableHeight: isWrapped,
       sorter: isNumber ? "number" : (one, other) => bySense(String(one ?? ""), String(other ?? "")), cssClass: isWrapped ? "wrapped" : "",
     }))],
   });

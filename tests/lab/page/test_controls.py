@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -226,6 +227,39 @@ def test_the_printed_list_follows_the_tree_and_stands_alone(page: str, browser: 
         assert browser.run(shown.replace("SELECTOR", "'#printed-list tr'")) == "table-row"
     finally:
         browser.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_chips_and_counts_are_those_of_the_terminal(page: str, browser: Browser) -> None:
+    browser.open(f"{page}#view=findings")
+    document = json.loads(browser.run("document.getElementById('document').textContent"))
+    findings = document["findings"]
+    causes = {row["cause"] for row in findings}
+    count = str(browser.run("document.getElementById('count').innerText"))
+    assert count == f"{len(findings)} findings of {len(causes)} causes"
+    chips = browser.run("[...document.querySelectorAll('.chip')].map((one) => one.innerText)")
+    counts = Counter(row[name] for row in findings for name in ("severity", "kind"))
+    assert sorted(chips) == sorted(f"{name} {num}" for name, num in counts.items())
+    browser.open(page)
+    tile = str(browser.run("document.querySelector('#tiles .tile:nth-child(3)').innerText"))
+    assert tile.split("\n")[:2] == ["Findings", str(len(findings))]
+    assert f"of {len(causes)} causes: " in tile
+
+
+def test_a_phone_cuts_no_kind_and_tells_rows_apart(page: str, browser: Browser) -> None:
+    phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    browser.call("Emulation.setDeviceMetricsOverride", **phone)
+    try:
+        browser.open(f"{page}#view=findings")
+        cells = "[...document.querySelectorAll('#findings-table .tabulator-cell')]"
+        cut = f"{cells}.filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth)"
+        assert browser.run(f"{cut}.map((one) => one.innerText)") == []
+        rows = browser.run(
+            "[...document.querySelectorAll('#findings-table .tabulator-row')]"
+            ".map((one) => one.innerText)"
+        )
+        assert len(rows) == len(set(rows)) > 1
+    finally:
+        browser.call("Emulation.clearDeviceMetricsOverride")
 
 
 def test_cables_that_are_absent_count_as_bad(page: str, browser: Browser) -> None:

@@ -1,9 +1,21 @@
 """A cause is one thing to mend, with both ends of its cables."""
 
-import pytest
+from dataclasses import replace
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.effort import examples
 from topology.findings.finding_causes import list_causes
-from topology.model.facts import Finding, FindingKind, PortName, Severity
+from topology.model.facts import (
+    Finding,
+    FindingKind,
+    Impact,
+    PortName,
+    Severity,
+    describe_impact,
+)
 
 DOWN, MISSING, SWAPPED = (
     FindingKind.DOWN_PORT,
@@ -53,3 +65,50 @@ def test_the_ends_of_a_cable_follow_one_another(
 ) -> None:
     (cause,) = list_causes([find(kind, *ports)], [])
     assert cause.cables == cables
+
+
+def silent(number: int, share: float | None = None) -> Finding:
+    name = f"node-{number}"
+    cost = Impact(share=share, gone_share=share, places=(name,), num_nodes=1, hides=True)
+    return replace(
+        find(FindingKind.SILENT_NODE, PortName(name, "")), message=f"Look at {name}.", impact=cost
+    )
+
+
+def test_the_same_trouble_of_many_devices_is_one_cause_with_all_that_it_costs() -> None:
+    (cause,) = list_causes([silent(number) for number in range(1, 5)], [])
+    assert [row.finding.device for row in cause.members] == ["node-1", "node-2", "node-3", "node-4"]
+    assert describe_impact(cause.impact) == "4 nodes not seen"
+    assert cause.describe() == "4 findings like this: Look at node-1."
+    assert len(list_causes([silent(1), silent(2)], [])) == 2
+
+
+def test_what_many_share_is_counted_once_and_its_loss_added_up() -> None:
+    cost = Impact(cables=1, share=0.1, gone_share=0.4, places=("pod",), num_nodes=8)
+    rows = [
+        replace(find(MISSING, PortName(f"spine-{number}", "")), impact=cost)
+        for number in range(1, 4)
+    ]
+    (cause,) = list_causes(rows, [])
+    assert describe_impact(cause.impact) == "30% of 8 nodes, 40% in all"
+    assert (cause.impact.cables, cause.impact.places) == (3, ("pod",))
+
+
+def test_a_trouble_of_many_comes_before_the_same_trouble_of_few() -> None:
+    alone = replace(silent(0), kind=FindingKind.NO_LLDP)
+    first, second = list_causes([alone, *(silent(number) for number in range(1, 4))], [])
+    assert (first.finding.kind, second.finding.kind) == (
+        FindingKind.SILENT_NODE,
+        FindingKind.NO_LLDP,
+    )
+
+
+@settings(max_examples=examples(200))
+@given(st.lists(st.sampled_from(range(9)), unique=True, max_size=9), st.sampled_from([0.0, 0.5]))
+def test_causes_contain_each_finding_once(numbers: list[int], share: float) -> None:
+    rows = [silent(number, share) for number in numbers]
+    rows += [find(DOWN, PortName(f"node-{number}", "eth0")) for number in numbers[::2]]
+    causes = list_causes(rows, [f"node-{number}" for number in numbers])
+    listed = [finding for cause in causes for finding in cause.findings]
+    assert sorted(listed, key=str) == sorted(rows, key=str)
+    assert sum(cause.impact.num_nodes for cause in causes) == len(numbers)

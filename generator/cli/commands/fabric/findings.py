@@ -26,6 +26,7 @@ from generator.cli.output import (
     paint,
     print_document,
     show_count,
+    show_severity,
 )
 from generator.cli.silence_file import print_expired_silences, read_silences
 from generator.cli.work_orders import (
@@ -65,10 +66,9 @@ if TYPE_CHECKING:
 
 _CSV_HEADER: Final = ("severity", "kind", "device", "port", "message", "ports", "since", "silenced")
 _MAX_NAMES_SHOWN: Final = 5
+_MAX_ENDS_SHOWN: Final = 3
 _HEADER: Final = ("severity", "kind", "costs", "subject", "what to do")
 _SEVERITIES: Final = [row.value for row in reversed(Severity)]
-_MIN_FOLDED: Final = 3
-"""Findings that say the same of fewer devices are rows of their own."""
 _MIN_SUMMARY: Final = 10
 """Fewer rows need no summary above them."""
 _MAX_WORST: Final = 5
@@ -203,7 +203,8 @@ def _list_devices(
     causes: Sequence[Cause], splits: Iterable[SilenceSplit[Finding]]
 ) -> frozenset[str]:
     """Return the devices of the causes, or without any those of all findings."""
-    rows = [cause.finding for cause in causes] or [row for one in splits for row in one.active]
+    members = chain.from_iterable(cause.members for cause in causes)
+    rows = [row.finding for row in members] or [row for one in splits for row in one.active]
     return frozenset(end.device for row in rows for end in row.ends if end.device)
 
 
@@ -399,12 +400,8 @@ def _build_silence_subject(finding: Finding) -> SilenceSubject:
 
 def _keep(split: SilenceSplit[Finding], causes: Iterable[Cause]) -> SilenceSplit[Finding]:
     """Return only the findings of some causes, and none that is silenced."""
-    rows = chain.from_iterable(map(_list_findings, causes))
+    rows = chain.from_iterable(cause.findings for cause in causes)
     return replace(split, active=tuple(rows), silenced=())
-
-
-def _list_findings(cause: Cause) -> tuple[Finding, ...]:
-    return cause.finding, *cause.others, *cause.consequences
 
 
 def _list_first(
@@ -415,12 +412,12 @@ def _list_first(
     if shown:
         yield paint("Fix these first", "bold")
     total = f"{len(shown)} of {show_count(len(causes), 'cause')}"
-    num = sum(map(len, map(_list_findings, causes)))
+    num = sum(1 for cause in causes for _ in cause.findings)
     if num > len(causes):
         total += f" of {num} findings"
     if len(shown) < len(causes):
         total += " (toponaut findings prints all)"
-    rows = [_render_cause(cause, places) for cause in shown]
+    rows = [_render_cause(cause, _show_ends(cause, places)) for cause in shown]
     yield Table(_HEADER, rows, total, "no findings")
 
 
@@ -458,9 +455,7 @@ def list_parts(
     """
     active = sort_findings(split.active)
     causes = list(map(Cause, active)) if output == WIDE else list_causes(active, hosts)
-    rows = list(
-        chain.from_iterable(_render_group(group, output, places) for group in _group_alike(causes))
-    )
+    rows = [_render_cause(cause, _show_devices(cause, places)) for cause in causes]
     rows += [_render_silenced(row) for row in split.silenced]
     if len(rows) >= _MIN_SUMMARY:
         yield from _render_summary(active)
@@ -468,7 +463,11 @@ def list_parts(
     total = _render_total(active, len(split.silenced))
     if len(causes) < len(active):
         total = f"{len(active)} findings of {show_count(len(causes), 'cause')}: {total}"
-    num_hidden = 0 if output == WIDE else sum(len(cause.consequences) for cause in causes)
+    num_hidden = (
+        0
+        if output == WIDE
+        else sum(len(row.consequences) for cause in causes for row in cause.members)
+    )
     if num_hidden:
         follow = "1 follows" if num_hidden == 1 else f"{num_hidden} follow"
         total += f"; {follow} from another one (-o wide prints each)"
@@ -481,7 +480,7 @@ def _render_summary(active: Sequence[Finding]) -> Iterator[str]:
         kinds = Counter(row.kind.value for row in active if row.severity is severity)
         if kinds:
             shown = ", ".join(f"{kind} {num}" for kind, num in kinds.most_common())
-            name = _show_total(kinds.total(), severity)
+            name = show_severity(kinds.total(), severity)
             yield f"{paint(name, SEVERITY_COLORS[severity])}: {shown}"
     devices = Counter(row.device for row in active if row.severity is not Severity.INFO)
     worst = [(device, num) for device, num in devices.most_common(_MAX_WORST) if num > 1]
@@ -492,59 +491,35 @@ def _render_summary(active: Sequence[Finding]) -> Iterator[str]:
 def _render_total(active: Sequence[Finding], num_silenced: int) -> str:
     counts = Counter(finding.severity for finding in active)
     total = [
-        _show_total(counts[severity], severity) for severity in SEVERITY_RANK if counts[severity]
+        show_severity(counts[severity], severity) for severity in SEVERITY_RANK if counts[severity]
     ]
     return ", ".join([*total, f"{num_silenced} silenced"] if num_silenced else total)
 
 
-def _group_alike(causes: Sequence[Cause]) -> list[list[Cause]]:
-    """Return causes that say the same of several devices together, at the place of the first.
-
-    Findings about ports say the same if the ports have the same name: a switch that fails takes
-    down the same port of each of its hosts.
-    """
-    groups: dict[tuple[object, ...], list[Cause]] = {}
-    for cause in causes:
-        key = tuple(map(_build_alike, (cause.finding, *cause.others)))
-        groups.setdefault(key, []).append(cause)
-    return list(groups.values())
+def _render_cause(cause: Cause, subject: str) -> Sequence[str]:
+    finding, text = cause.finding, cause.describe()
+    if cause.alike:
+        text = text.replace(" like this", " like this (-o wide prints each)", 1)
+        if finding.kind is FindingKind.DOWN_PORT:
+            text += " If these hosts share a switch, check the switch first."
+    costs = describe_impact(cause.impact) or "-"
+    return finding.severity.value, finding.kind.value, costs, subject, show(text, 600)
 
 
-def _build_alike(finding: Finding) -> tuple[object, ...]:
-    name = finding.device
-    message = finding.message.replace(name, "\0") if name else finding.message
-    costs = describe_impact(finding.impact)
-    return finding.severity, finding.kind, message, finding.port, costs
+def _show_ends(cause: Cause, places: Mapping[str, Place]) -> str:
+    """Return both ends of the cables of a cause; of causes alike, those of the first ones."""
+    if not cause.cables:
+        return _show_devices(cause, places)
+    return list_some((show_subject(row, places) for row in cause.members), _MAX_ENDS_SHOWN)
 
 
-def _render_group(
-    group: Sequence[Cause], output: str, places: Mapping[str, Place]
-) -> Iterator[Sequence[str]]:
-    """Yield a row for each cause, or with few words one row for all of them."""
-    if len(group) < _MIN_FOLDED or output == WIDE:
-        yield from (_render_cause(cause, places) for cause in group)
-        return
-    first = group[0].finding
-    devices = list_nodes([cause.finding.device for cause in group], output, max_chars=_MAX_SUBJECT)
-    text = f"{len(group)} findings like this (-o wide prints each): {first.message}"
-    text += group[0].describe_others()
-    if first.kind is FindingKind.DOWN_PORT:
-        text += " If these hosts share a switch, check the switch first."
-    subject = devices if first.port is None else f"{devices} port {show(first.port)}"
-    costs = describe_impact(first.impact)
-    yield first.severity.value, first.kind.value, costs or "-", subject, show(text, 600)
-
-
-def _render_cause(cause: Cause, places: Mapping[str, Place]) -> Sequence[str]:
-    finding = cause.finding
-    text = show(f"{finding.message}{cause.describe_others()}", 600)
-    costs = describe_impact(finding.impact) or "-"
-    return finding.severity.value, finding.kind.value, costs, show_subject(cause, places), text
-
-
-def _show_total(num: int, severity: Severity) -> str:
-    """Return the number of findings of a severity: `2 errors`, `1 warning`, `3 info`."""
-    return f"{num} info" if severity is Severity.INFO else show_count(num, severity.value)
+def _show_devices(cause: Cause, places: Mapping[str, Place]) -> str:
+    """Return both ends of the cables of a cause; of causes alike, their devices as ranges."""
+    if not cause.alike:
+        return show_subject(cause, places)
+    names = [row.finding.device for row in cause.members]
+    port = "" if cause.finding.port is None else f" port {show(cause.finding.port)}"
+    return f"{list_nodes(names, 'text', max_chars=_MAX_SUBJECT)}{port}"
 
 
 def _render_silenced(row: SilencedRow[Finding]) -> Sequence[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
@@ -23,10 +24,17 @@ from generator.cli.output import (
     paint,
     print_document,
     show_count,
+    show_severity,
 )
-from topology.findings.finding_causes import list_causes
+from topology.findings.finding_causes import Cause, list_causes
 from topology.model.errors import show
-from topology.model.facts import SEVERITY_RANK, FindingKind, Severity, render_finding
+from topology.model.facts import (
+    SEVERITY_RANK,
+    FindingKind,
+    Severity,
+    describe_impact,
+    render_finding,
+)
 from topology.model.tree import all_nodes
 from topology.reports.observed_time import parse_observed_at
 
@@ -112,14 +120,15 @@ def build_status(cluster: ClusterInput, *, place: str = "--kube") -> dict[str, A
     tree = cluster.tree
     counts = Counter(finding.severity.value for finding in cluster.findings)
     tiers = Counter(domain.tier for domain in tree.domains)
+    causes = list_causes(cluster.findings, frozenset(all_nodes(tree)))
     return {
         "plane": tree.plane,
         "nodes": len(tree.nodes),
         "unplaced": [{"node": gone.node, "reason": gone.reason} for gone in tree.unplaced],
         "domains": {name: tiers[number] for number, name in enumerate(tree.tiers, 1)},
         "findings": {severity.value: counts[severity.value] for severity in SEVERITY_RANK},
-        "causes": len(list_causes(cluster.findings, frozenset(all_nodes(tree)))),
-        "first": [render_finding(finding) for finding in cluster.findings[:_NUM_FIRST]],
+        "causes": len(causes),
+        "first": [_render_cause(cause) for cause in causes[:_NUM_FIRST]],
         "quiet": sorted(
             {finding.device for finding in cluster.findings if finding.kind in _SILENT}
         ),
@@ -128,6 +137,15 @@ def build_status(cluster: ClusterInput, *, place: str = "--kube") -> dict[str, A
         **_measure_free(cluster),
         "held": read_held_plan(cluster.fabric),
         "outputs": list_outputs(cluster.fabric, place=place),
+    }
+
+
+def _render_cause(cause: Cause) -> dict[str, Any]:
+    """Return the finding of a cause with what it costs in all, and what else it explains."""
+    message, impact = cause.describe(), cause.impact
+    return {
+        **render_finding(replace(cause.finding, message=message, impact=impact)),
+        "costs": describe_impact(impact),
     }
 
 
@@ -211,17 +229,18 @@ def list_parts(
     counts = document["findings"]
     num_findings, num_causes = sum(counts.values()), document["causes"]
     text = ", ".join(
-        paint(f"{num} {name}", SEVERITY_COLORS[name]) if num else f"0 {name}"
+        paint(show_severity(num, name), SEVERITY_COLORS[name]) if num else show_severity(0, name)
         for name, num in counts.items()
     )
     of_causes = f", of {show_count(num_causes, 'cause')}" if num_causes < num_findings else ""
     yield f"findings: {text}{of_causes}"
     for row in document["first"]:
         severity = paint(row["severity"], SEVERITY_COLORS[row["severity"]])
-        yield f"  {severity} {row['kind']}: {show(row['message'], _MAX_MESSAGE)}"
-    num_more = num_findings - len(document["first"])
+        costs = f" ({row['costs']})" if row["costs"] else ""
+        yield f"  {severity} {row['kind']}{costs}: {show(row['message'], _MAX_MESSAGE)}"
+    num_more = num_causes - len(document["first"])
     if num_more > 0:
-        yield f"  {show_count(num_more, 'more finding')}: toponaut findings"
+        yield f"  {show_count(num_more, 'more cause')}: toponaut findings"
     yield f"free: {document['free']} {show(document['resource'])}"
     if document["freest"]:
         yield _build_free_table(document["freest"])

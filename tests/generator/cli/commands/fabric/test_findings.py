@@ -35,7 +35,17 @@ def test_findings_that_say_the_same_are_one_row(sources: tuple[object, ...]) -> 
     assert header.split() == ["SEVERITY", "KIND", "COSTS", "SUBJECT", "WHAT", "TO", "DO"]
     assert len(expand_names(split_cells(row)[3])) == 13
     assert "13 findings like this (-o wide prints each): Node " in row
-    assert total == "13 warnings"
+    assert split_cells(row)[2] == "13 nodes not seen"
+    assert total == "13 findings of 1 cause: 13 warnings"
+    first = run("findings", *sources, "--kind", "silent-node", "--top", 3).out.splitlines()
+    assert first == ["Fix these first", header, row, "1 of 1 cause of 13 findings"]
+
+
+def test_the_status_says_once_what_is_wrong_with_many_nodes(sources: tuple[object, ...]) -> None:
+    lines = [line for line in run("status", *sources).out.splitlines() if "silent-node" in line]
+    assert len(lines) == 1
+    start = "  warning silent-node (13 nodes not seen): 13 findings like this: Node "
+    assert lines[0].startswith(start)
 
 
 def split_cells(row: str) -> list[str]:

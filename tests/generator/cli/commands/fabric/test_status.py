@@ -35,7 +35,7 @@ def test_it_prints_what_is_well_on_one_screen(fabric: Path) -> None:
     assert reports.startswith("reports: 16, of 20")
     assert sweep.startswith("sweep of subnet fe80000000000000 by node-0001 at 20")
     assert lines == [
-        "findings: 0 error, 0 warning, 0 info",
+        "findings: 0 errors, 0 warnings, 0 info",
         "free: 128 slots",
         "TIER   FREEST DOMAIN  FREE NODES  LARGEST GANG",
         "leaf   leaf-g01       4           32",
