@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from topology.model.errors import ConfigError, show
+from topology.model.errors import ConfigError
 
 
 def read_small_file(file: Path, limit: int) -> bytes:
@@ -13,12 +13,11 @@ def read_small_file(file: Path, limit: int) -> bytes:
     Raises:
         ConfigError: it cannot be read, or is larger than the limit.
     """
-    name = show(str(file), 1024)
     try:
         with file.open("rb") as stream:
             raw = stream.read(limit + 1)
     except OSError as error:
-        raise ConfigError(f"{name}: {error.strerror}") from error
+        raise ConfigError(f"{file}: {error.strerror}") from error
     if len(raw) > limit:
-        raise ConfigError(f"{name}: larger than {limit} bytes")
+        raise ConfigError(f"{file}: larger than {limit} bytes")
     return raw

@@ -12,11 +12,10 @@ import click
 from generator.cli.exit_codes import exit_without_data
 from generator.cli.options import InputOptions
 from generator.cli.output import open_progress, show_count
+from generator.ingest.captures import CAPTURES, SWEEPS
 from generator.ingest.inputs import Inputs
 from generator.ingest.sources import (
-    CAPTURES,
     NO_SOURCE_MESSAGE,
-    SWEEPS,
     Sources,
     read_inputs,
     read_nodes,

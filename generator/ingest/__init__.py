@@ -9,10 +9,9 @@
 - `sweep_views`: the cables of a sweep as arrays, and how two sweeps differ. Pure.
 - `report_findings`: findings and doubts about sweeps and reports. Pure.
 - `report_scope`: what a report may say, and how many devices all may name. Pure.
-- `sweeps`: the text of sweeps to claims, within the memory that all may take.
-- `captures`: what people saved on devices: lldpcli captures, and snmpwalk files.
+- `sweeps`: the text of reported sweeps to claims, within the memory that all may take.
+- `captures`: what people saved: lldpcli captures, snmpwalk files, InfiniBand dumps of any format.
 - `subnets`: subnets in reports: which are covered by saved sweeps, which refuse a sweep. Pure.
-- `dump_formats`: detects and parses saved InfiniBand dumps.
 - `file_inspection`: format, counts and bad lines of any file.
 
 May import `store`, `objects`, `kube.access` and `topology`; `file_inspection` also imports the

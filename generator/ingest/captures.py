@@ -1,21 +1,35 @@
-"""Reads what people saved on devices: lldpcli captures, and snmpwalk files of switches."""
+"""Reads what people saved: lldpcli captures, snmpwalk files, and dumps of InfiniBand subnets.
+
+The format of a dump is detected by its content.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from generator.store.local_files import read_regular_file
+from generator.store.file_kinds import FileKind, explain_kind
+from generator.store.local_files import MAX_SWEEP_BYTES, read_regular_file, read_whole_file
 from runtime.progress import NO_PROGRESS, Progress, track
-from topology.model.claims import Claim, Origin
-from topology.model.errors import CutInput, ParseError, show
-from topology.model.facts import Device, DeviceKind, Port
+from topology.model.claims import Claim, Origin, SweptClaims
+from topology.model.errors import CutInput, ParseError
+from topology.model.facts import Device, DeviceKind, ParseResult, Port
 from topology.model.ids import Id, IdKind
-from topology.model.text import find_hole
+from topology.sources.ibnetdiscover.cut_sweep import find_cut
+from topology.sources.ibnetdiscover.parser import parse_rows
+from topology.sources.infiniband.cut_tables import (
+    find_cut_db_csv,
+    find_cut_lst,
+    find_cut_net_dump,
+)
+from topology.sources.infiniband.ibdiagnet_db import parse_ibdiagnet_db
+from topology.sources.infiniband.ibdiagnet_net_dump import parse_ibdiagnet_net_dump
+from topology.sources.infiniband.subnet_lst import parse_subnet_lst
 from topology.sources.lldp.lldpcli import ends_within_neighbor, parse_chassis, parse_neighbors
 from topology.sources.lldp_mib.walk import parse_snmpwalk_text
 
@@ -47,7 +61,7 @@ def list_ignored_folders(entries: Iterable[Path], names: re.Pattern[str]) -> Ite
             continue
         if num:
             text = f"ignored: a subfolder with {num} files that look like input; give it by itself"
-            yield ParseError(text, source=show(str(folder), 1024))
+            yield ParseError(text, source=str(folder))
 
 
 def _list_some(folder: Path) -> Iterator[Path]:
@@ -66,7 +80,7 @@ def read_walks(
         folder: contains the files.
         progress: shows the files that are read.
     """
-    source = show(str(folder), 1024)
+    source = str(folder)
     try:
         files = sorted(folder.iterdir())
     except OSError as error:
@@ -80,14 +94,14 @@ def read_walks(
                 problem = (
                     "ignored: expected <device>.snmpwalk.txt, .snmpwalk or .snmprec, or with .gz"
                 )
-                problems.append(ParseError(problem, source=show(str(file), 1024)))
+                problems.append(ParseError(problem, source=str(file)))
             continue
         raw = read_regular_file(file, MAX_WALK_BYTES)
         if isinstance(raw, ParseError):
             problems.append(raw)
             continue
-        hole = find_hole(raw, source=show(str(file), 1024))
-        device, errors = parse_snmpwalk_text(raw, source=show(str(file), 1024))
+        hole = _find_hole(raw, source=str(file))
+        device, errors = parse_snmpwalk_text(raw, source=str(file))
         problems += [hole] if hole is not None else errors
         if device is not None:
             named = device if device.name else replace(device, name=name["device"])
@@ -110,7 +124,7 @@ def read_captures(
     try:
         files = sorted(folder.iterdir())
     except OSError as error:
-        return [], [ParseError(f"cannot be read: {error.strerror}", source=show(str(folder)))]
+        return [], [ParseError(f"cannot be read: {error.strerror}", source=str(folder))]
     chassis_files = {
         name["device"]: file for file in files if (name := _CHASSIS.match(file.name)) is not None
     }
@@ -128,9 +142,7 @@ def read_captures(
             claims.append(Claim(device, Origin.CAPTURE))
     if not claims and not problems:
         problems.append(
-            ParseError(
-                "no file <device>.neighbors.json0 in this folder", source=show(str(folder), 1024)
-            )
+            ParseError("no file <device>.neighbors.json0 in this folder", source=str(folder))
         )
     return claims, problems
 
@@ -146,7 +158,7 @@ def _list_ignored(files: Sequence[Path]) -> Iterator[ParseError]:
         elif chassis is None and not _CAPTURE.match(file.name) and _CAPTURE_WORD.search(file.name):
             problem = "ignored: expected <device>.neighbors.json0, .json or .keyvalue, or with .gz"
         if problem:
-            yield ParseError(problem, source=show(str(file), 1024))
+            yield ParseError(problem, source=str(file))
 
 
 def _read_capture(
@@ -155,8 +167,8 @@ def _read_capture(
     raw = read_regular_file(file, MAX_CAPTURE_BYTES)
     if isinstance(raw, ParseError):
         return None, [raw]
-    parsed = parse_neighbors(raw, source=show(str(file), 1024))
-    cut = _find_capture_cut(raw, has_errors=bool(parsed.errors), source=show(str(file), 1024))
+    parsed = parse_neighbors(raw, source=str(file))
+    cut = _find_capture_cut(raw, has_errors=bool(parsed.errors), source=str(file))
     errors = [*([cut] if cut else []), *parsed.errors]
     if parsed.errors and not parsed.ports:
         return None, errors
@@ -176,7 +188,7 @@ def _read_capture(
 
 def _find_capture_cut(raw: bytes, *, has_errors: bool, source: str) -> CutInput | None:
     """Return the problem of a capture whose end is missing, None if it looks whole."""
-    hole = find_hole(raw, source=source)
+    hole = _find_hole(raw, source=source)
     if hole is not None:
         return hole
     text = raw.strip()
@@ -195,7 +207,114 @@ def _read_chassis(file: Path) -> tuple[Device | None, tuple[ParseError, ...]]:
     raw = read_regular_file(file, MAX_CAPTURE_BYTES)
     if isinstance(raw, ParseError):
         return None, (raw,)
-    source = show(str(file), 1024)
+    source = str(file)
     device, errors = parse_chassis(raw, source=source)
     cut = _find_capture_cut(raw, has_errors=bool(errors), source=source)
     return device, (*([cut] if cut else []), *errors)
+
+
+def _find_hole(raw: bytes, *, source: str) -> CutInput | None:
+    """Return the problem of a text with bytes 0, None if it has none.
+
+    A text has no such bytes. A crash leaves a block of them in a file that was just written, and a
+    line parser would read the text before and after the block as one line.
+    """
+    start = raw.find(b"\0")
+    if start < 0:
+        return None
+    problem = f"the file is cut: it has zeros instead of text from byte {start} on; write it again"
+    return CutInput(problem, source=source)
+
+
+_HEAD_BYTES: Final = 64 * 1024
+
+
+class DumpFormat(StrEnum):
+    """The format of a dump, named after the tool that writes it."""
+
+    IBNETDISCOVER = "ibnetdiscover"
+    """Any form of ibnetdiscover's output, and ibdiagnet's `.ibnetdiscover`."""
+    DB_CSV = "ibdiagnet-db_csv"
+    NET_DUMP = "ibdiagnet-net_dump"
+    SUBNET_LST = "subnet-lst"
+    """opensm's `opensm-subnet.lst` and ibdiagnet's `.lst`."""
+
+
+_SIGNATURES: Final[Mapping[DumpFormat, re.Pattern[bytes]]] = {
+    DumpFormat.DB_CSV: re.compile(rb"^START_[A-Z0-9_]+[ \t\r]*$", re.MULTILINE),
+    DumpFormat.NET_DUMP: re.compile(
+        rb'^[ \t]*"[^\n]*"[ \t]*,[^,"\n]*,[ \t]*0x[0-9a-fA-F]{1,16}[ \t]*,[ \t]*LID\b'
+        rb"|^[ \t]*#[ \t]*:[ \t]*IB#[ \t]*:[ \t]*Sta\b",
+        re.MULTILINE,
+    ),
+    DumpFormat.SUBNET_LST: re.compile(
+        rb"^[ \t]*\{[ \t]*(?:CA|SW|Rt)(?:-SM)?\s+Ports:[0-9A-Fa-f]+\s+SystemGUID:", re.MULTILINE
+    ),
+    DumpFormat.IBNETDISCOVER: re.compile(
+        rb"^[ \t]*(?:Switch|Ca|Rt)\s+\d+\s|^[ \t]*(?:vendid|switchguid|caguid|rtguid|sysimgguid)="
+        rb"|^(?:SW|CA|RT)\s+\d+\s+\d+\s|^(?:Switch|Ca|Rt)\s*:\s*0x|^# Topology file",
+        re.MULTILINE,
+    ),
+}
+
+
+def detect_dump_format(raw: bytes) -> DumpFormat | None:
+    """Return the format of a dump by its first 64 KiB, None if it looks like no dump."""
+    head = raw[:_HEAD_BYTES]
+    matches = (form for form, signature in _SIGNATURES.items() if signature.search(head))
+    return next(matches, None)
+
+
+def parse_dump(raw: bytes, *, source: str) -> ParseResult:
+    """Return the devices of a dump in any format; an unknown one is parsed as ibnetdiscover's.
+
+    The first error of a dump whose end is missing is a `CutInput`.
+    """
+    form, hole = detect_dump_format(raw), _find_hole(raw, source=source)
+    if form is None or form is DumpFormat.IBNETDISCOVER:
+        parsed, cut = _parse_ibnetdiscover(raw, source=source), hole
+    else:
+        parse, find_cut_table = _PARSERS[form]
+        parsed, cut = parse(raw, source=source), hole or find_cut_table(raw, source=source)
+    return parsed if cut is None else replace(parsed, errors=(cut, *parsed.errors))
+
+
+def _parse_ibnetdiscover(raw: bytes, *, source: str) -> ParseResult:
+    from topology.sources.ibnetdiscover.columns import SweepColumns  # noqa: PLC0415 - with numpy
+    from topology.sources.ibnetdiscover.devices import SweptDevices  # noqa: PLC0415 - with numpy
+
+    parser = parse_rows(raw, source=source)
+    cut = find_cut(parser)
+    errors = tuple(parser.errors) if cut is None else (cut, *parser.errors)
+    return ParseResult(SweptDevices(SweepColumns.sort(parser.rows)), errors)
+
+
+_DumpParser = Callable[..., ParseResult]
+_FindCut = Callable[..., CutInput | None]
+_PARSERS: Final[Mapping[DumpFormat, tuple[_DumpParser, _FindCut]]] = {
+    DumpFormat.DB_CSV: (parse_ibdiagnet_db, find_cut_db_csv),
+    DumpFormat.NET_DUMP: (parse_ibdiagnet_net_dump, find_cut_net_dump),
+    DumpFormat.SUBNET_LST: (parse_subnet_lst, find_cut_lst),
+}
+
+
+Claims = Sequence[Claim | SweptClaims]
+
+
+def _read_sweep(file: Path, _: Progress) -> tuple[Claims, Sequence[ParseError]]:
+    raw = read_whole_file(file, MAX_SWEEP_BYTES)
+    if isinstance(raw, ParseError):
+        return [], [raw]
+    parsed = parse_dump(raw, source=str(file))
+    if not parsed.devices and (problem := explain_kind(file, FileKind.SWEEP)):
+        return [], [ParseError(problem, source=str(file))]
+    return [SweptClaims(parsed.devices)] if parsed.devices else [], parsed.errors
+
+
+SWEEPS: Final = "ibnetdiscover"
+CAPTURES: Final[Mapping[str, Callable[[Path, Progress], tuple[Claims, Sequence[ParseError]]]]] = {
+    SWEEPS: _read_sweep,
+    "lldpcli": read_captures,
+    "snmpwalk": read_walks,
+}
+"""What people collect with their own scripts: by the option that names it, how one path is read."""

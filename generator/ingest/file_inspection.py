@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from generator.ingest.dump_formats import DumpFormat, detect_dump_format, parse_dump
+from generator.ingest.captures import DumpFormat, detect_dump_format, parse_dump
 from generator.objects.inventory import parse_nodes
 from generator.objects.yaml_document import YamlDocument, parse_documents
 from generator.outputs.hypernode.model import parse_manifest

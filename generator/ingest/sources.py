@@ -7,65 +7,39 @@ is different from an empty fabric.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from generator.ingest.captures import read_captures, read_walks
+from generator.ingest.captures import CAPTURES, SWEEPS, Claims
 from generator.ingest.claims import build_claims
-from generator.ingest.dump_formats import parse_dump
 from generator.ingest.inputs import Inputs
 from generator.ingest.named_sweepers import EVERY_SWEEPER, NamedSweepers
 from generator.ingest.report_findings import derive_refused_report_findings
 from generator.ingest.subnets import find_uncovered_subnets
-from generator.ingest.sweeps import build_sweep_claims
 from generator.kube.access import ClusterAccess
 from generator.kube.cache import Listing
 from generator.objects.inventory import Inventory
 from generator.objects.plane_config import MAX_PLANES_BYTES, PlaneChoice, parse_planes
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, parse_tree_spec
 from generator.store.fabric_store import name_reports_as_listed
-from generator.store.file_kinds import FileKind, expect_kind, explain_kind
+from generator.store.file_kinds import FileKind, expect_kind
 from generator.store.local_files import (
-    MAX_SWEEP_BYTES,
     read_inventory,
     read_whole_file,
 )
 from generator.store.object_folders import read_reports
 from runtime.clock import utc_now
 from runtime.progress import NO_PROGRESS, Progress, track
-from topology.model.claims import Claim, Origin, SweptClaims, expand_claims
+from topology.model.claims import Origin, expand_claims
 from topology.model.errors import ConfigError, ParseError, show
 from topology.planes.policy import COMPUTE, PlanePolicy
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME, FabricStatus, parse_fabric
 from topology.reports.packed_reports import PackedReport
 
-SWEEPS: Final = "ibnetdiscover"
-Claims = Sequence[Claim | SweptClaims]
-
-
-def _read_sweep(file: Path, _: Progress) -> tuple[Claims, Sequence[ParseError]]:
-    source = show(str(file), 1024)
-    raw = read_whole_file(file, MAX_SWEEP_BYTES)
-    if isinstance(raw, ParseError):
-        return [], [raw]
-    parsed = parse_dump(raw, source=source)
-    claims = build_sweep_claims(parsed.devices)
-    problem = "" if claims else explain_kind(file, FileKind.SWEEP)
-    if problem:
-        return [], [ParseError(problem, source=source)]
-    return claims, list(parsed.errors)
-
-
-CAPTURES: Final[Mapping[str, Callable[[Path, Progress], tuple[Claims, Sequence[ParseError]]]]] = {
-    SWEEPS: _read_sweep,
-    "lldpcli": read_captures,
-    "snmpwalk": read_walks,
-}
-"""What people collect with their own scripts: by the option that names it, how one path is read."""
 NO_SOURCE_MESSAGE: Final = f"name a source: --reports, --kube, --{', --'.join(CAPTURES)}"
 
 
@@ -248,7 +222,7 @@ def read_plane_file(file: Path) -> tuple[PlanePolicy, ...]:
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
     with expect_kind(file, FileKind.PLANES):
-        return parse_planes(raw, source=show(str(file), 1024))
+        return parse_planes(raw, source=str(file))
 
 
 def _add_claims(inputs: Inputs, claims: Claims, problems: Sequence[ParseError]) -> Inputs:

@@ -1,4 +1,4 @@
-"""From the text of InfiniBand sweeps to claims.
+"""From the text of reported InfiniBand sweeps to claims.
 
 A compromised node may report any text as a sweep. `topology.reports.sweep_parts` limits the text of
 each sweep, and `sweep_stream` limits what all sweeps hold together. The subnet with the fewest
@@ -7,19 +7,16 @@ lines is parsed first: the largest sweep is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from topology.model.claims import Claim, Origin, SweptClaims
+from topology.model.claims import SweptClaims
 from topology.model.errors import CutInput, ParseError, ReportError, show
-from topology.model.facts import Device, ParseResult
 from topology.reports.neighbor_report import SweepPart
 from topology.reports.sweep_parts import SweepSize, iterate_sweep_text, measure_sweep
-from topology.sources.ibnetdiscover.columns import sort_rows
 from topology.sources.ibnetdiscover.cut_sweep import find_cut
 from topology.sources.ibnetdiscover.devices import SweptDevices
-from topology.sources.ibnetdiscover.parser import parse_rows
 from topology.sources.ibnetdiscover.sweep_stream import (
     SweepLoad,
     SweepStream,
@@ -62,27 +59,10 @@ class ParsedSweep(NamedTuple):
 
     parts: tuple[SweepPart, ...]
     devices: SweptDevices
-    claims: tuple[Claim | SweptClaims, ...]
+    claims: tuple[SweptClaims, ...]
+    """One value; none if the sweep has no devices."""
     errors: tuple[ParseError, ...]
     load: SweepLoad
-
-
-def parse_sweep(raw: bytes, *, source: str) -> ParseResult:
-    """Return the devices of an ibnetdiscover dump.
-
-    The first error of a dump whose end is missing is a `CutInput`.
-    """
-    parser = parse_rows(raw, source=source)
-    cut = find_cut(parser)
-    errors = tuple(parser.errors) if cut is None else (cut, *parser.errors)
-    return ParseResult(SweptDevices(sort_rows(parser.rows)), errors)
-
-
-def build_sweep_claims(devices: Sequence[Device]) -> list[Claim | SweptClaims]:
-    """Return a sweep's devices as claims; those of ibnetdiscover stay columns in one value."""
-    if isinstance(devices, SweptDevices):
-        return [SweptClaims(devices)] if len(devices) else []
-    return [Claim(device, Origin.SWEEP) for device in devices]
 
 
 def parse_reported_sweep(
@@ -108,7 +88,9 @@ def parse_reported_sweep(
     if isinstance(cut, CutInput):
         raise ReportError(cut.problem)
     errors = (*([cut] if cut else ()), *stream.parser.errors)
-    return ParsedSweep(parts, devices, tuple(build_sweep_claims(devices)), errors, stream.load)
+    return ParsedSweep(
+        parts, devices, (SweptClaims(devices),) if devices else (), errors, stream.load
+    )
 
 
 class SweepParser:

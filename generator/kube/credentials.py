@@ -67,9 +67,9 @@ def check_small_file(file: Path, limit: int) -> None:
         return
     status = file.stat()
     if not stat.S_ISREG(status.st_mode):
-        raise ConfigError(f"{show(str(file), 1024)}: not a regular file")
+        raise ConfigError(f"{file}: not a regular file")
     if status.st_size > limit:
-        raise ConfigError(f"{show(str(file), 1024)}: larger than {limit} bytes")
+        raise ConfigError(f"{file}: larger than {limit} bytes")
 
 
 def _bounded(files: str) -> str | StringIO:

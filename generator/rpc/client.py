@@ -236,7 +236,7 @@ class PlacementClient:
             return ()
         token = read_key_file(self._token).decode("ascii", "replace").strip()
         if not token.isascii() or not token.isprintable() or not token:
-            raise ConfigError(f"{show(str(self._token), 1024)}: contains no bearer token")
+            raise ConfigError(f"{self._token}: contains no bearer token")
         return (("authorization", f"Bearer {token}"),)
 
     def _translate_error(self, error: object) -> TopologyError:

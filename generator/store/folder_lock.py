@@ -39,20 +39,20 @@ class FolderLock:
             root.mkdir(parents=True, exist_ok=True)
             self._number = os.open(file, _OPEN_FLAGS, 0o644)
         except OSError as error:
-            raise WriteError(f"cannot write {show(str(file), 1024)}: {error.strerror}") from error
+            raise WriteError(f"cannot write {file}: {error.strerror}") from error
         try:
             fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = os.pread(self._number, _MAX_HOLDER, 0).decode("ascii", "replace").strip()
             os.close(self._number)
             raise ConfigError(
-                f"{show(str(root), 1024)} is in use by another toponaut serve or apply "
+                f"{root} is in use by another toponaut serve or apply "
                 f"(process {show(holder) or 'unknown'}): stop it first; to let a held plan "
                 "through, use `toponaut approve`"
             ) from None
         except OSError as error:
             os.close(self._number)
-            raise WriteError(f"cannot lock {show(str(file), 1024)}: {error.strerror}") from error
+            raise WriteError(f"cannot lock {file}: {error.strerror}") from error
         os.ftruncate(self._number, 0)
         os.pwrite(self._number, f"{os.getpid()}\n".encode(), 0)
         remove_unfinished(root)
@@ -73,7 +73,7 @@ def hold_lock(file: Path) -> Iterator[None]:
         file.parent.mkdir(parents=True, exist_ok=True)
         number = os.open(file, _OPEN_FLAGS, 0o644)
     except OSError as error:
-        raise WriteError(f"cannot write {show(str(file), 1024)}: {error.strerror}") from error
+        raise WriteError(f"cannot write {file}: {error.strerror}") from error
     try:
         fcntl.flock(number, fcntl.LOCK_EX)
         yield

@@ -43,7 +43,7 @@ from generator.store.object_store import (
     StoreFenced,
     Written,
 )
-from topology.model.errors import ConfigError, CutInput, KubeError, ParseError, StoreError, show
+from topology.model.errors import ConfigError, CutInput, KubeError, ParseError, StoreError
 
 Value = TypeVar("Value")
 
@@ -182,15 +182,15 @@ class FolderStore:
         path = object_path(self.find_folder(kind.resource), name)
         if not os.path.lexists(path):
             return None
-        raw = read_file(path, show(str(path), 1024))
+        raw = read_file(path, str(path))
         if isinstance(raw, ParseError):
             raise StoreError(str(raw))
         try:
-            document = parse_document(raw, source=show(str(path), 1024)).value
+            document = parse_document(raw, source=str(path)).value
         except ConfigError as error:
             raise StoreError(str(error)) from error
         if not isinstance(document, dict):
-            raise StoreError(f"{show(str(path), 1024)}: expected an object")
+            raise StoreError(f"{path}: expected an object")
         return StoredObject(name, _drop_finalizers(document), find_version(raw))
 
     def create(self, kind: Kind[Any], document: Document) -> StoredObject[Document]:
@@ -260,11 +260,9 @@ class FolderStore:
                 epoch = self._read_epoch()
                 if not epoch:
                     problem = "was removed or replaced; restart the server"
-                    raise StoreError(f"{show(str(self._root), 1024)}: {problem}")
+                    raise StoreError(f"{self._root}: {problem}")
                 if epoch != self.epoch:
-                    raise StoreFenced(
-                        f"{show(str(self._root), 1024)}: another server has begun to write it since"
-                    )
+                    raise StoreFenced(f"{self._root}: another server has begun to write it since")
             yield
 
     def _read_epoch(self) -> int:
@@ -278,7 +276,7 @@ class FolderStore:
             return 0 if found is None else parse_lease(found.value)[0].transitions
         except KubeError as error:
             path = self.find_folder(LEASES) / f"{LEASE_NAME}{SUFFIX}"
-            raise StoreError(f"{show(str(path), 1024)}: {error}") from error
+            raise StoreError(f"{path}: {error}") from error
 
     def _check_unchanged(self, kind: Kind[Any], name: str, seen: StoredObject[Any] | None) -> None:
         """Refuse a write of an object that is not as it was seen."""
@@ -287,7 +285,7 @@ class FolderStore:
         path = object_path(self.find_folder(kind.resource), name)
         raw = read_file(path, str(path))
         if isinstance(raw, ParseError) or find_version(raw) != seen.version:
-            raise StoreConflict(f"{show(str(path), 1024)} has changed since it was read")
+            raise StoreConflict(f"{path} has changed since it was read")
 
     def _write(self, kind: Kind[Any], name: str, document: Document) -> Written:
         text = kind.render_text(document)
@@ -322,7 +320,7 @@ def _read_named(
     file: Path, kind: Kind[Value], parse: Parse[Value]
 ) -> tuple[StoredObject[Value] | None, list[ParseError]]:
     """Return the object in the file of its name, and the problems with the file."""
-    source = show(str(file), 1024)
+    source = str(file)
     raw = read_file(file, source)
     if isinstance(raw, ParseError):
         return None, [raw]

@@ -83,10 +83,10 @@ def read_inventory(file: Path | None) -> Inventory | None:
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
     with expect_kind(file, FileKind.NODES):
-        inventory = parse_nodes(raw, source=show(str(file), 1024))
+        inventory = parse_nodes(raw, source=str(file))
         if not inventory.nodes:
             reason = next((f": {problem}" for problem in inventory.problems), "")
-            raise ConfigError(f"{show(str(file), 1024)}: no nodes in this file{reason}")
+            raise ConfigError(f"{file}: no nodes in this file{reason}")
     return inventory
 
 
@@ -98,7 +98,7 @@ def read_whole_file(file: Path, limit: int) -> bytes | ParseError:
     raw = read_raw_file(file, limit)
     if isinstance(raw, ParseError):
         return raw
-    return decode_file(raw, limit, source=show(str(file), 1024))
+    return decode_file(raw, limit, source=str(file))
 
 
 def read_input(file: str, limit: int) -> tuple[str, bytes]:
@@ -124,7 +124,7 @@ def _read_stdin(limit: int) -> bytes | ParseError:
 
 def read_raw_file(file: Path, limit: int) -> bytes | ParseError:
     """Return the bytes of a file as they are, or the problem if it is unreadable or too large."""
-    source = show(str(file), 1024)
+    source = str(file)
     try:
         with file.open("rb") as stream:
             raw = stream.read(limit + 1)
@@ -153,5 +153,5 @@ def read_secret_file(file: Path, limit: int) -> bytes | ParseError:
 
 def _check_regular(file: Path) -> ParseError | None:
     if file.exists() and not file.is_file():
-        return ParseError("not a regular file", source=show(str(file), 1024))
+        return ParseError("not a regular file", source=str(file))
     return None

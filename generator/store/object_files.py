@@ -71,7 +71,7 @@ def list_ignored_files(folder: Path) -> Iterator[ParseError]:
     for name in sorted(os.listdir(folder)):  # noqa: PTH208 - as above
         if name[0] != "." and not _is_object_file(name) and _OBJECT_WORD.search(name):
             problem = f"ignored: expected {', '.join(SUFFIXES)}, plain or with {PACKED_SUFFIX}"
-            yield ParseError(problem, source=show(str(folder / name), 1024))
+            yield ParseError(problem, source=str(folder / name))
 
 
 def read_objects(
@@ -84,7 +84,7 @@ def read_objects(
         parse: returns the object in a decoded document.
         problems: takes the errors.
     """
-    source = show(str(file), 1024)
+    source = str(file)
     raw = read_file(file, source)
     if isinstance(raw, ParseError):
         problems.append(raw)
@@ -232,7 +232,7 @@ def write_whole_file(file: Path, text: str) -> None:
         else:
             replace_file(file.resolve(), raw)
     except OSError as error:
-        raise WriteError(f"cannot write {show(str(file), 1024)}: {error.strerror}") from error
+        raise WriteError(f"cannot write {file}: {error.strerror}") from error
 
 
 def delete_file(folder: Path, name: str) -> bool:

@@ -139,7 +139,7 @@ def _choose_one_per_name(
             verdict = "none is used: they differ" if choice is None else "one is used"
             others = ", ".join(dict.fromkeys(file.name for file in files[1:]))
             problem = f"{name} is also in {others}; {verdict}"
-            problems.append(ParseError(show(problem), source=show(str(files[0]), 1024)))
+            problems.append(ParseError(show(problem), source=str(files[0])))
     return tuple(chosen)
 
 

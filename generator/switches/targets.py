@@ -263,13 +263,13 @@ def read_targets(config: Path) -> LoadedTargets:
         raise ConfigError(str(raw))
     problems: list[ParseError] = []
     read_secret = partial(_read_secret, config.parent, problems)
-    targets = parse_switches(raw, source=show(str(config), 1024), read_secret=read_secret)
+    targets = parse_switches(raw, source=str(config), read_secret=read_secret)
     return LoadedTargets(targets, tuple(problems))
 
 
 def _read_secret(folder: Path, problems: list[ParseError], name: str) -> str:
     file = folder / name
-    source = show(str(file), 1024)
+    source = str(file)
     raw = read_secret_file(file, _MAX_SECRET_BYTES)
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))

@@ -20,7 +20,7 @@ from generator.rpc.auth.key_files import read_key_file
 from generator.rpc.auth.tls import TlsFiles
 from runtime.listener import open_listener
 from runtime.values import Address
-from topology.model.errors import ConfigError, show
+from topology.model.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
@@ -193,11 +193,11 @@ def _read_context(files: TlsFiles) -> ssl.SSLContext:
     try:
         context.load_cert_chain(files.cert, files.key)
     except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"{show(str(files.cert), 1024)}: {error}") from error
+        raise ConfigError(f"{files.cert}: {error}") from error
     if files.client_ca is not None:
         context.verify_mode = ssl.CERT_REQUIRED
         try:
             context.load_verify_locations(files.client_ca)
         except (OSError, ssl.SSLError) as error:
-            raise ConfigError(f"{show(str(files.client_ca), 1024)}: {error}") from error
+            raise ConfigError(f"{files.client_ca}: {error}") from error
     return context

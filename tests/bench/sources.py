@@ -25,7 +25,8 @@ from typing import Final, NamedTuple
 
 import click
 
-from generator.ingest.sources import SWEEPS, Sources, read_inputs
+from generator.ingest.captures import SWEEPS
+from generator.ingest.sources import Sources, read_inputs
 from generator.objects.inventory import Inventory
 from generator.observe.observation import observe_fabric
 from generator.observe.observer import FabricObserver, TreeInputs

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from generator.cli.group import cli
+from generator.ingest.captures import CAPTURES, SWEEPS
 from generator.ingest.inputs import Inputs
-from generator.ingest.sources import CAPTURES, SWEEPS, Sources, read_inputs
+from generator.ingest.sources import Sources, read_inputs
 from generator.observe.observation import observe_fabric
 from generator.outputs.catalog import render_export
 from generator.outputs.formats import ExportFormat, ExportSettings

@@ -1,11 +1,9 @@
-"""Text of foreign files: its encoding, by the byte order mark, and holes in it. Pure."""
+"""Text of foreign files: its encoding, by the byte order mark. Pure."""
 
 from __future__ import annotations
 
 import codecs
 from typing import Final
-
-from topology.model.errors import CutInput
 
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -34,19 +32,6 @@ def to_utf8(raw: bytes) -> bytes:
         return raw
     body = raw[len(mark) :]
     return body if encoding == "utf-8" else body.decode(encoding, "replace").encode()
-
-
-def find_hole(raw: bytes, *, source: str) -> CutInput | None:
-    """Return the problem of a text with bytes 0, None if it has none.
-
-    A text has no such bytes. A crash leaves a block of them in a file that was just written, and a
-    line parser would read the text before and after the block as one line.
-    """
-    start = raw.find(b"\0")
-    if start < 0:
-        return None
-    problem = f"the file is cut: it has zeros instead of text from byte {start} on; write it again"
-    return CutInput(problem, source=source)
 
 
 def _find_mark(raw: bytes) -> tuple[bytes, str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from runtime.small_files import read_small_file
-from topology.model.errors import ConfigError, show
+from topology.model.errors import ConfigError
 
 MAX_BYTES: Final = 1 << 20
 
@@ -19,7 +19,7 @@ def read_key_file(file: Path) -> bytes:
     """
     raw = read_small_file(file, MAX_BYTES)
     if not raw.strip():
-        raise ConfigError(f"{show(str(file), 1024)}: it is empty")
+        raise ConfigError(f"{file}: it is empty")
     return raw
 
 

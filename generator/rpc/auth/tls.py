@@ -39,7 +39,7 @@ from cryptography.x509.oid import NameOID
 
 from generator.rpc.auth.key_files import read_key_file
 from runtime.clock import Monotonic, utc_now
-from topology.model.errors import ConfigError, show
+from topology.model.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
@@ -210,13 +210,13 @@ def _read_pair(files: TlsFiles) -> _KeyPair:
     try:
         public_key = load_pem_private_key(key, password=None).public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise ConfigError(f"{show(str(files.key), 1024)}: no private key in PEM") from error
+        raise ConfigError(f"{files.key}: no private key in PEM") from error
     encoded = (
         key_of_pair.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         for key_of_pair in (public_key, leaf.public_key())
     )
     if len(set(encoded)) > 1:
-        pair = f"{show(str(files.cert), 1024)} and {show(str(files.key), 1024)}"
+        pair = f"{files.cert} and {files.key}"
         raise ConfigError(f"{pair}: the key does not match the certificate")
     return _KeyPair(key, chain, leaf)
 
@@ -235,7 +235,7 @@ def _parse_first_certificate(file: Path, raw: bytes) -> Certificate:
         first = load_pem_x509_certificates(raw)[0]
         first.public_key()
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise ConfigError(f"{show(str(file), 1024)}: no certificate in PEM") from error
+        raise ConfigError(f"{file}: no certificate in PEM") from error
     return first
 
 

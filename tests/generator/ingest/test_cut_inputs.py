@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.ingest.dump_formats import parse_dump
+from generator.ingest.captures import parse_dump
 from tests.effort import examples
 from tests.generator.scenes import PAIRS, RAILS, Ran, Scene, run
 from tests.topology.sources.ibnetdiscover.dump_text import db_csv, net_dump, subnet_lst

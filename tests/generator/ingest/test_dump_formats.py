@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.ingest.dump_formats import DumpFormat, detect_dump_format
+from generator.ingest.captures import DumpFormat, detect_dump_format
 from tests.generator.scenes import RAILS, Scene, run
 from tests.topology.sources.ibnetdiscover.dump_text import db_csv, net_dump, subnet_lst
 from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover

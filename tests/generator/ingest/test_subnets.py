@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from generator.ingest.captures import SWEEPS
 from generator.ingest.claims import build_claims
-from generator.ingest.sources import SWEEPS, Sources, read_inputs
+from generator.ingest.sources import Sources, read_inputs
 from generator.ingest.subnets import derive_refusal_findings, find_uncovered_subnets
 from tests.generator.sweep_reports import A, B, hca, node, swept
 from tests.packed_reports import packed

@@ -4,9 +4,10 @@ import random  # noqa: TID251 - seeded
 
 import pytest
 
-from generator.ingest.sweeps import build_sweep_claims, parse_sweep
+from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from topology.inference.tree_inference import infer_tree
 from topology.join.fabric_join import build_fabric
+from topology.model.claims import SweptClaims
 from topology.model.fabric import Fabric
 from topology.model.facts import FindingKind
 
@@ -43,7 +44,7 @@ def join(cables: list[Cable]) -> Fabric:
         + "\n"
         for name, lines in rows.items()
     )
-    return build_fabric(build_sweep_claims(parse_sweep(text.encode(), source="").devices))
+    return build_fabric([SweptClaims(parse_ibnetdiscover(text.encode()).devices)])
 
 
 def guid(name: str) -> str:

@@ -7,8 +7,10 @@ HCAs has 400,000 port lines: as arrays they take 15 MB, as objects a gigabyte.
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from typing import Final, NamedTuple, TypeAlias
 
 from topology.sources.infiniband.link_rates import RATES_BPS
@@ -47,19 +49,6 @@ class PortLine(NamedTuple):
     """A rate code."""
 
 
-class TextNumbers(dict[bytes, int]):
-    """The number of each distinct description, in order; the empty one has number 0."""
-
-    num_bytes = 0
-    """The size of all of them."""
-
-    def __missing__(self, text: bytes) -> int:
-        """Number a new text."""
-        number = self[text] = len(self)
-        self.num_bytes += len(text)
-        return number
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class SweepRows:
     """Nodes and port lines, in the order of the text; a node is its index."""
@@ -81,7 +70,10 @@ class SweepRows:
     far_guids: Ints = field(default_factory=_LONGS)
     peer_texts: Ints = field(default_factory=_INTS)
     rates: Ints = field(default_factory=_BYTES)
-    descriptions: TextNumbers = field(default_factory=lambda: TextNumbers({b"": 0}))
+    descriptions: defaultdict[bytes, int] = field(
+        default_factory=lambda: defaultdict(count(1).__next__, {b"": 0})
+    )
+    """The number of each distinct description, in order; the empty one has number 0."""
 
     def columns(self) -> tuple[Ints, ...]:
         """Return all columns but `nodes`: those of nodes, then those of port lines."""

@@ -8,13 +8,14 @@ lines whose far end does not list the cable, because each of them becomes a find
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topology.model.errors import ReportError
-from topology.sources.ibnetdiscover.columns import Index, SweepColumns, sort_rows
+from topology.sources.ibnetdiscover.columns import Index, SweepColumns
 from topology.sources.ibnetdiscover.devices import SweptDevices
 from topology.sources.ibnetdiscover.parser import RowParser
 from topology.sources.ibnetdiscover.rows import SWITCH
@@ -148,13 +149,15 @@ class SweepStream:
         """
         self.parser.read(piece)
         rows = self.parser.rows
+        num_new_texts = len(rows.descriptions) - self.load.texts
+        new_texts = islice(reversed(rows.descriptions), num_new_texts)
         self._check(
             self.load._replace(
                 devices=len(rows.guids),
                 switches=self.load.switches + rows.letters[self.load.devices :].count(SWITCH),
                 rows=len(rows.nodes),
                 texts=len(rows.descriptions),
-                text_bytes=rows.descriptions.num_bytes,
+                text_bytes=self.load.text_bytes + sum(map(len, new_texts)),
                 unusual_lines=self.parser.num_unusual,
             )
         )
@@ -166,7 +169,7 @@ class SweepStream:
             ReportError: the sweep holds more than is allowed.
         """
         self.parser.close()
-        sweep = sort_rows(self.parser.rows)
+        sweep = SweepColumns.sort(self.parser.rows)
         unconfirmed = count_unconfirmed(sweep)
         self._check(self.load._replace(unconfirmed_rows=unconfirmed))
         return SweptDevices(sweep)

@@ -10,7 +10,7 @@ import pytest
 from tests.shared_samples import SAMPLES
 from topology.model.errors import CutInput
 from topology.model.facts import Device
-from topology.sources.ibnetdiscover.columns import sort_rows
+from topology.sources.ibnetdiscover.columns import SweepColumns
 from topology.sources.ibnetdiscover.cut_sweep import find_cut
 from topology.sources.ibnetdiscover.devices import SweptDevices
 from topology.sources.ibnetdiscover.parser import RowParser
@@ -47,7 +47,7 @@ def judge(raw: bytes) -> tuple[Sequence[Device], str]:
     parser = RowParser()
     parser.read(raw)
     parser.close()
-    return SweptDevices(sort_rows(parser.rows)), str(find_cut(parser) or "")
+    return SweptDevices(SweepColumns.sort(parser.rows)), str(find_cut(parser) or "")
 
 
 def is_named(raw: bytes, whole: Sequence[Device]) -> bool:

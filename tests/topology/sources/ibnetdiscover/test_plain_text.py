@@ -12,7 +12,7 @@ from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from tests.topology.sources.plain import case_id, cases
-from topology.sources.ibnetdiscover.columns import sort_rows
+from topology.sources.ibnetdiscover.columns import SweepColumns
 from topology.sources.ibnetdiscover.devices import SweptDevices
 from topology.sources.ibnetdiscover.parser import RowParser
 from topology.synthetic import (
@@ -61,7 +61,7 @@ def parsed(raw: bytes, *, block_bytes: int = 512) -> RowParser:
 
 def result(parser: RowParser) -> tuple[object, ...]:
     """Return the devices and the errors of a parser."""
-    return tuple(SweptDevices(sort_rows(parser.rows))), tuple(map(str, parser.errors))
+    return tuple(SweptDevices(SweepColumns.sort(parser.rows))), tuple(map(str, parser.errors))
 
 
 def agree(raw: bytes) -> None:
