@@ -45,6 +45,18 @@ class Reason:
     excluded: Mapping[str, int] | None = None
     """Excluded nodes per cause: those of `Exclusion`, exclusive, taint, selector, affinity."""
 
+    def render(self) -> dict[str, Any]:
+        """Return the reason as a JSON document, without the fields that do not apply."""
+        document: dict[str, Any] = {"kind": self.kind.value}
+        for name in ("tier", "size", "count", "fits", "needed", "unit"):
+            if getattr(self, name) is not None:
+                document[name] = getattr(self, name)
+        if self.known_tiers is not None:
+            document["known_tiers"] = list(self.known_tiers)
+        if self.excluded is not None:
+            document["excluded"] = dict(self.excluded)
+        return document
+
 
 class VerdictKind(StrEnum):
     """The result for one domain."""
@@ -95,40 +107,26 @@ class Placement:
     preset_details: Mapping[str, Any] = field(default_factory=lambda: NO_DETAILS)
     """Details that only one preset computes: buckets, the sequence of pods, scores of nodes."""
 
-
-def render_placement(placement: Placement) -> dict[str, Any]:
-    """Return the JSON document that `toponaut place -o json` prints."""
-    return {
-        "feasible": placement.is_feasible,
-        "assignment": {name: list(nodes) for name, nodes in placement.assignment.items()},
-        "tier": placement.tier,
-        "objective": dict(placement.objective),
-        "proved": placement.is_proved,
-        "victims": list(placement.victims),
-        "reason": None if placement.reason is None else render_reason(placement.reason),
-        "alternatives": [
-            {"change": row.change, "tier": row.tier, "feasible": row.is_feasible}
-            for row in placement.alternatives
-        ],
-        "domains": [
-            {"name": row.name, "verdict": row.verdict.value, "needs": row.needs}
-            for row in placement.domain_verdicts
-        ],
-        **placement.preset_details,
-    }
-
-
-def render_reason(reason: Reason) -> dict[str, Any]:
-    """Return a reason as a JSON document, without the fields that do not apply."""
-    document: dict[str, Any] = {"kind": reason.kind.value}
-    for name in ("tier", "size", "count", "fits", "needed", "unit"):
-        if getattr(reason, name) is not None:
-            document[name] = getattr(reason, name)
-    if reason.known_tiers is not None:
-        document["known_tiers"] = list(reason.known_tiers)
-    if reason.excluded is not None:
-        document["excluded"] = dict(reason.excluded)
-    return document
+    def render(self) -> dict[str, Any]:
+        """Return the JSON document that `toponaut place -o json` prints."""
+        return {
+            "feasible": self.is_feasible,
+            "assignment": {name: list(nodes) for name, nodes in self.assignment.items()},
+            "tier": self.tier,
+            "objective": dict(self.objective),
+            "proved": self.is_proved,
+            "victims": list(self.victims),
+            "reason": None if self.reason is None else self.reason.render(),
+            "alternatives": [
+                {"change": row.change, "tier": row.tier, "feasible": row.is_feasible}
+                for row in self.alternatives
+            ],
+            "domains": [
+                {"name": row.name, "verdict": row.verdict.value, "needs": row.needs}
+                for row in self.domain_verdicts
+            ],
+            **self.preset_details,
+        }
 
 
 def describe_reason(reason: Reason) -> str:

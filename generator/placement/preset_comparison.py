@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from generator.placement.answer import Placement, render_placement
+from generator.placement.answer import Placement
 from generator.placement.budget import Budget
 from generator.placement.cluster.gang_view import view_for
 from generator.placement.cluster.snapshot import Snapshot
@@ -87,7 +87,7 @@ def render_comparison(results: Iterable[PresetResult]) -> list[dict[str, Any]]:
             "domains": dict(result.domains_used),
             "left": dict(result.slots_left),
             "victims": list(result.placement.victims),
-            "placement": render_placement(result.placement),
+            "placement": result.placement.render(),
         }
         for result in results
     ]

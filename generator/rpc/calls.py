@@ -185,6 +185,7 @@ class CallInterceptor(grpc.ServerInterceptor):
         caller: _Caller,
     ) -> bytes:
         """Answer a call once its caller has a free slot."""
+        stall_s = self._stall_s
         with self._calls.hold(
             caller.share,
             timeout_s=context.time_remaining(),
@@ -195,7 +196,7 @@ class CallInterceptor(grpc.ServerInterceptor):
                     f"{MAX_CALLER_WAITING} calls of this caller, or {MAX_WAITING} in all, wait"
                 )
                 raise build_abort(FailureKind.OVERLOADED, problem)
-            request = self._receive_request(method, requests, context)
+            request = self._receive_request(method, requests, context, stall_s)
             with set_caller(caller.name):
                 return _serialize(method, method.behavior(request, context))
 
@@ -239,7 +240,7 @@ class CallInterceptor(grpc.ServerInterceptor):
         context: grpc.ServicerContext,
         caller: _Caller,
     ) -> Iterator[bytes]:
-        request = self._receive_request(method, requests, context)
+        request = self._receive_request(method, requests, context, self._stall_s)
         if method.is_client_streaming:
             request = chain([request], map(method.parse, requests))
         with set_caller(caller.name):
@@ -255,8 +256,8 @@ class CallInterceptor(grpc.ServerInterceptor):
         """
         started_s = time.monotonic()
         try:
-            name = self._authenticate(method, context)
             _check_deadline(method, context)
+            name = self._authenticate(method, context)
         except Exception:
             self._on_refused(time.monotonic() - started_s)
             raise
@@ -273,12 +274,20 @@ class CallInterceptor(grpc.ServerInterceptor):
             raise CallAbortedError(verdict)
         return verdict
 
+    @property
+    def _stall_s(self) -> float:
+        """How long a client may take for its request: less if most slots are taken."""
+        return CROWDED_STALL_S if self._calls.is_crowded else STALL_S
+
     def _receive_request(
-        self, method: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
+        self,
+        method: _CallMethod,
+        requests: Iterator[bytes],
+        context: grpc.ServicerContext,
+        stall_s: float,
     ) -> Any:  # noqa: ANN401 - any message
         """Return the first message of a call."""
-        max_s = CROWDED_STALL_S if self._calls.is_crowded else STALL_S
-        with self._stall_watch.watch(context, max_s=max_s):
+        with self._stall_watch.watch(context, max_s=stall_s):
             raw = next(requests, None)
         if raw is None:
             raise build_abort(FailureKind.INVALID_REQUEST, "expected a message")

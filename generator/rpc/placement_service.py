@@ -68,6 +68,7 @@ MAX_BATCH_SPECS: Final = 1024
 """Gangs per message."""
 MAX_STREAM_GANGS: Final = 100_000
 """Gangs per stream; the stream stores the name of each."""
+_RESULT_BY_FEASIBILITY: Final = {True: QueryResult.PLACED, False: QueryResult.INFEASIBLE}
 _RESULT_BY_FAILURE: Final = {
     FailureKind.TREE_UNKNOWN: QueryResult.UNAVAILABLE,
     FailureKind.INTERNAL: QueryResult.FAILED,
@@ -160,14 +161,14 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         try:
             placement_request = decode_request_at(request.spec)
             snapshot = with_running_pods(
-                require_snapshot(self._published), placement_request, request
+                self._published.require_snapshot(), placement_request, request
             )
             search = self._begin_search(context)
             placement = search.place(snapshot, placement_request)
         except BaseException as error:
             self._on_query(_classify_failure(error), self._clock() - started)
             raise
-        self._on_query(_classify_placement(placement), self._clock() - started)
+        self._on_query(_RESULT_BY_FEASIBILITY[placement.is_feasible], self._clock() - started)
         return pb.PlaceResponse(placement=encode_placement(placement))
 
     def PlaceBatch(  # noqa: N802 - gRPC's
@@ -183,7 +184,7 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         context: grpc.ServicerContext,
         caller: str,
     ) -> Iterator[pb.PlaceBatchResponse]:
-        snapshot = require_snapshot(self._published)
+        snapshot = self._published.require_snapshot()
         names: set[str] = set()
         batch: BatchPlacement | None = None
         search, left_s = CallSearch(context, self._clock), MAX_STREAM_SEARCH_S
@@ -217,7 +218,7 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
             problem = f"expected 0 to {MAX_CANDIDATES}, got {request.max_candidates}"
             raise build_abort(FailureKind.INVALID_REQUEST, problem, "max_candidates")
         placement_request = decode_request_at(request.spec)
-        snapshot = with_running_pods(require_snapshot(self._published), placement_request, request)
+        snapshot = with_running_pods(self._published.require_snapshot(), placement_request, request)
         response = pb.CandidatesResponse()
         search = self._begin_search(context)
         for _ in range(request.max_candidates or DEFAULT_CANDIDATES):
@@ -241,7 +242,7 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
     ) -> pb.CapacityResponse:
         """Count the pods that fit."""
         del context
-        size, snapshot = parse_page_size(request), require_snapshot(self._published)
+        size, snapshot = parse_page_size(request), self._published.require_snapshot()
         revision = self._published.get_revision(snapshot.tree).revision
         start = _decode_start(request, revision) if request.page_token else 0
         tier = request.tier if request.HasField("tier") else snapshot.levels.tiers[1]
@@ -324,20 +325,8 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         )
         took_s = (self._clock() - started) / max(len(requests), 1)
         for placement in batch.placements:
-            self._on_query(_classify_placement(placement), took_s)
+            self._on_query(_RESULT_BY_FEASIBILITY[placement.is_feasible], took_s)
         return batch
-
-
-def require_snapshot(published: PublishedState) -> Snapshot:
-    """Return the newest snapshot.
-
-    Raises:
-        CallAbortedError: no snapshot is known yet.
-    """
-    snapshot = published.snapshot
-    if snapshot is None:
-        raise build_abort(FailureKind.TREE_UNKNOWN, "the tree is not known yet; try again")
-    return snapshot
 
 
 def decode_request_at(spec: pb.PlacementSpec, path: str = "spec") -> PlacementRequest:
@@ -355,10 +344,6 @@ def decode_request_at(spec: pb.PlacementSpec, path: str = "spec") -> PlacementRe
 def build_request_abort(error: PlacementRequestError, path: str) -> CallAbortedError:
     """Return the exception that ends a call with a malformed request."""
     return build_abort(FailureKind.INVALID_REQUEST, error.problem, f"{path}.{error.field}")
-
-
-def _classify_placement(placement: Placement) -> QueryResult:
-    return QueryResult.PLACED if placement.is_feasible else QueryResult.INFEASIBLE
 
 
 def _classify_failure(error: BaseException) -> QueryResult:

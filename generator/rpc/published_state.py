@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from generator.placement.cluster.snapshot import Snapshot
 from generator.reconcile.round_results import RoundOutcome
+from generator.rpc.status_errors import FailureKind, build_abort
 from topology.model.facts import Finding
 from topology.model.tree import TopologyTree
 
@@ -74,6 +75,17 @@ class PublishedState:
                 }
             self._version += 1
             self._changed.notify_all()
+
+    def require_snapshot(self) -> Snapshot:
+        """Return the newest snapshot.
+
+        Raises:
+            CallAbortedError: no snapshot is known yet.
+        """
+        snapshot = self.snapshot
+        if snapshot is None:
+            raise build_abort(FailureKind.TREE_UNKNOWN, "the tree is not known yet; try again")
+        return snapshot
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -27,7 +27,7 @@ from generator.rpc.messages.trees import (
     encode_finding,
     encode_tree_rows,
 )
-from generator.rpc.placement_service import CallSearch, decode_request_at, require_snapshot
+from generator.rpc.placement_service import CallSearch, decode_request_at
 from generator.rpc.published_state import PublishedState, TreeRevision
 from generator.rpc.status_errors import FailureKind, build_abort
 from generator.rpc.toponaut.v1 import topology_pb2 as pb
@@ -106,7 +106,7 @@ class TopologyServicer(topology_pb2_grpc.TopologyServiceServicer):
         was_feasible: bool | None = None
         search = CallSearch(context, self._clock)
         for _ in self._wait_for_changes(context):
-            snapshot = require_snapshot(self._published)
+            snapshot = self._published.require_snapshot()
             with self._searches.hold(
                 caller, timeout_s=context.time_remaining(), is_over=search.is_cancelled
             ) as has_slot:
@@ -129,7 +129,7 @@ class TopologyServicer(topology_pb2_grpc.TopologyServiceServicer):
         size, after = parse_page_size(request), ["", "", "", ""]
         if request.page_token:
             after = parse_token(request, request.page_token, (str, str, str, str))
-        require_snapshot(self._published)
+        self._published.require_snapshot()
         kinds = _decode_kinds(request)
         selected = (
             finding
@@ -147,7 +147,7 @@ class TopologyServicer(topology_pb2_grpc.TopologyServiceServicer):
         )
 
     def _require_newest(self) -> TreeRevision:
-        return self._published.get_revision(require_snapshot(self._published).tree)
+        return self._published.get_revision(self._published.require_snapshot().tree)
 
     def _require_revision(self, revision: str) -> TreeRevision:
         tree_revision = self._published.find_revision(revision)

@@ -21,7 +21,7 @@ import click
 
 from generator.cli.output import render_table
 from generator.jobs.cluster import SlotCluster, UniformPods
-from generator.placement.answer import Placement, render_placement
+from generator.placement.answer import Placement
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot, with_running
 from generator.placement.engine import as_running_gang, place
@@ -94,7 +94,7 @@ def measure(nodes: int, calls: int) -> list[Figure]:
         _timed(WHOLE, nodes, _each(snapshot, [_whole(60 + at % 40) for at in range(calls)])),
         _timed(EMPTY, nodes, _each(_empty_cluster(nodes), asked)),
         _timed(UNEVEN, nodes, _each(snapshot, [_workers(200 + at % 40) for at in range(calls)])),
-        _timed(EXPLAINED, nodes, _each(snapshot, asked, report=render_placement)),
+        _timed(EXPLAINED, nodes, _each(snapshot, asked, report=Placement.render)),
         _timed(CHANGED, nodes, _started(snapshot, asked)),
         _timed(FRESH, nodes, _each(snapshot, [_fresh(number) for number in range(calls)])),
     ]

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from generator.placement.answer import render_placement
 from generator.placement.engine import place
 from generator.placement.request import parse_request
 from tests.vectors.scenes import document_of, snapshot_of
@@ -26,4 +25,4 @@ def answer(vector: Mapping[str, Any], preset: str | None = None) -> dict[str, An
     except PlacementRequestError as error:
         return {"feasible": False, "reason": {"kind": "invalid", "field": error.field}}
     clock = None if request.deadline_s is None else time.monotonic
-    return render_placement(place(snapshot, request, clock=clock))
+    return place(snapshot, request, clock=clock).render()

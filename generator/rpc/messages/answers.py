@@ -1,6 +1,6 @@
 """Placements as protobuf messages, both ways.
 
-A message has the fields of the document of `render_placement`. Where the document has an object
+A message has the fields of the document of `Placement.render`. Where the document has an object
 whose order counts, the message has rows, because a map of protobuf has no order.
 """
 
@@ -18,7 +18,6 @@ from generator.placement.answer import (
     Reason,
     ReasonKind,
     VerdictKind,
-    render_placement,
 )
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from topology.model.errors import InvariantError
@@ -26,7 +25,7 @@ from topology.model.errors import InvariantError
 
 def encode_placement(placement: Placement) -> pb.Placement:
     """Return a placement as a message."""
-    document = render_placement(placement)
+    document = placement.render()
     for name in placement.preset_details:
         del document[name]
     document["assignment"] = encode_assignments(placement)

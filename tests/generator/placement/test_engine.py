@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from generator.placement.answer import render_placement
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
@@ -15,7 +14,7 @@ from topology.model.tree import build_tree
 
 
 def test_it_prints_the_document_of_an_answer() -> None:
-    found = render_placement(place(cluster(racks(2, 3, 2, 2)), request(groups=workers(3, min=2))))
+    found = place(cluster(racks(2, 3, 2, 2)), request(groups=workers(3, min=2))).render()
     assert json.loads(json.dumps(found)) == {
         "feasible": True,
         "assignment": {"workers": ["n2", "n3", "n4"]},

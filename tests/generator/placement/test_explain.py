@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from generator.placement.answer import render_placement
 from generator.placement.cluster.nodes import Exclusion, NodeSpec
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import place
@@ -144,7 +143,7 @@ HALF_LABELLED = {f"n{index}": NodeSpec(f"n{index}", labels={"gpu": "h100"}) for 
 def test_it_gives_the_first_reason_that_applies(
     snapshot: Snapshot, spec: dict[str, Any], reason: dict[str, Any]
 ) -> None:
-    found = render_placement(place(snapshot, request(**spec)))
+    found = place(snapshot, request(**spec)).render()
     assert found["reason"] == reason
     assert (found["feasible"], found["assignment"], found["victims"]) == (False, {}, [])
 
@@ -192,7 +191,7 @@ def test_it_gives_the_first_reason_that_applies(
 def test_it_offers_feasible_alternatives(
     snapshot: Snapshot, spec: dict[str, Any], change: str, tier: str
 ) -> None:
-    offered = render_placement(place(snapshot, request(**spec)))["alternatives"]
+    offered = place(snapshot, request(**spec)).render()["alternatives"]
     assert {"change": change, "tier": tier, "feasible": True} in offered
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from pydantic import BaseModel
 
 from generator.placement import wire
-from generator.placement.answer import Placement, render_placement
+from generator.placement.answer import Placement
 from generator.placement.request import parse_request
 from generator.rpc.messages.answers import decode_placement, encode_placement
 from generator.rpc.messages.requests import decode_request, encode_request
@@ -70,7 +70,7 @@ def test_it_keeps_an_answer_and_its_order(placement: Placement) -> None:
     sent = encode_placement(placement).SerializeToString()
     back = decode_placement(pb.Placement.FromString(sent))
     assert back == placement
-    assert json.dumps(render_placement(back)) == json.dumps(render_placement(placement))
+    assert json.dumps(back.render()) == json.dumps(placement.render())
 
 
 REFUSED = [

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from generator.placement.answer import render_placement
 from generator.placement.cluster.nodes import RunningGang
 from generator.placement.cluster.snapshot import Snapshot, without_running
 from generator.placement.engine import place
@@ -39,8 +38,8 @@ SENT = {vector["request"]["preset"]: vector for vector in VECTORS}
 @pytest.mark.parametrize("vector", SENT.values(), ids=lambda vector: vector["id"])
 def test_it_answers_as_in_process(client: PlacementClient, vector: dict[str, Any]) -> None:
     PUBLISHED.snapshot = snapshot = snapshot_of(vector)
-    expected = render_placement(place(snapshot, parse_request(document_of(vector))))
-    assert render_placement(client.place(document_of(vector))) == expected
+    expected = place(snapshot, parse_request(document_of(vector))).render()
+    assert client.place(document_of(vector)).render() == expected
 
 
 GROWING = [
@@ -59,11 +58,11 @@ def test_it_places_new_pods_near_reported_running_pods(
     whole = snapshot_of(vector)
     gang = whole.running[request.gang]
     PUBLISHED.snapshot = without_running(whole, request.gang)
-    expected = render_placement(place(whole, request))
+    expected = place(whole, request).render()
     document = document_of(vector)
-    assert render_placement(client.place(document, gang, take_running=True)) == expected
+    assert client.place(document, gang, take_running=True).render() == expected
     PUBLISHED.snapshot = replace(whole, running=MappingProxyType(_others(whole, request.gang)))
-    assert render_placement(client.place(document, gang)) == expected
+    assert client.place(document, gang).render() == expected
 
 
 def _others(snapshot: Snapshot, gang: str) -> dict[str, RunningGang]:

@@ -33,7 +33,6 @@ from generator.placement.answer import (
     Placement,
     VerdictKind,
     describe_reason,
-    render_placement,
 )
 from generator.placement.presets import Preset
 from topology.model.errors import show
@@ -149,7 +148,7 @@ def _print_placement(placement: Placement, tree: TopologyTree | None, output: st
         _print_host_list(placement, tree, HostListFormat(output))
         return
     print_document(
-        render_placement(placement),
+        placement.render(),
         output,
         text=lambda: list_parts(placement, tree, output),
     )

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.placement.answer import Placement, render_placement
+from generator.placement.answer import Placement
 from generator.placement.batch.joint import place_sequentially
 from generator.placement.batch.members import PlacedGangs, without_victims
 from generator.placement.batch.uniform_gangs import MIN_REPEATS, UniformGangs
@@ -130,9 +130,7 @@ def test_it_answers_as_on_a_chain_of_snapshots(snapshot: Snapshot, draw: st.Data
     requests = [request(gang=f"g{index}", **spec) for index, spec in enumerate(picks)]
     placements, after = place_on_snapshots(snapshot, requests)
     found = in_sequence(snapshot, requests)
-    assert [render_placement(one) for one in found.placements] == [
-        render_placement(one) for one in placements
-    ]
+    assert [one.render() for one in found.placements] == [one.render() for one in placements]
     brief = in_sequence(snapshot, requests, explains=False)
     brief_placements, _ = place_on_snapshots(snapshot, requests, explains=False)
     assert list(brief.placements) == brief_placements

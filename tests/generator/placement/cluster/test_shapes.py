@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.placement.answer import render_placement
 from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.snapshot import (
     Snapshot,
@@ -49,7 +48,7 @@ def test_it_answers_as_a_new_snapshot_does(steps: list[tuple[PlacementRequest, i
     snapshot = build_snapshot(TREE, SPECS)
     for number, (question, change) in enumerate(steps):
         found = place(snapshot, question)
-        assert render_placement(found) == render_placement(place(fresh(snapshot), question))
+        assert found.render() == place(fresh(snapshot), question).render()
         name = f"g{number}"
         held = as_running_gang(question, found)
         gang = RunningGang(name, held.pods)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.placement.answer import render_placement
 from generator.placement.cluster import min_cover
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
@@ -43,10 +42,10 @@ def test_it_finds_the_same_shares_with_every_block_size(
 ) -> None:
     slices = [{"size": sizes, "tier": "rack"}] if sizes > 1 else []
     parsed = request(groups=workers(count * sizes, slices=slices))
-    before = render_placement(place(snapshot, parsed))
+    before = place(snapshot, parsed).render()
     snapshot.answers.clear()
     with mock.patch.object(module, bound, 1):
-        assert render_placement(place(snapshot, parsed)) == before
+        assert place(snapshot, parsed).render() == before
 
 
 def test_it_places_a_gang_that_nearly_fills_a_large_rack() -> None:

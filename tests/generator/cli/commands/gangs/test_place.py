@@ -12,7 +12,6 @@ from click.testing import CliRunner
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.group import cli
-from generator.placement.answer import render_placement
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
 from generator.placement.request import parse_request
@@ -62,7 +61,7 @@ def test_it_prints_the_documented_fields(scene: Scene, tmp_path: Path) -> None:
     assert list(ran.document) == DOCUMENT_KEYS
     request = parse_request(request_document(groups=[{"name": "w", "count": 2}]))
     expected = place(build_snapshot(derive_truth(scene.damaged), {}), request)
-    assert ran.document == render_placement(expected)
+    assert ran.document == expected.render()
 
 
 @pytest.mark.parametrize(
