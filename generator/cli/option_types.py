@@ -12,7 +12,7 @@ import stat
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import click
 
@@ -65,22 +65,26 @@ class _InputPath(GivenPath):
         ctx: click.Context | None,
     ) -> Path:
         """Return the path if it can be read."""
-        shown = show(os.fspath(value), MAX_PATH_SHOWN)
+
+        def refuse(problem: str) -> NoReturn:
+            shown = show(os.fspath(value), MAX_PATH_SHOWN)
+            self.fail(f"{self.name.title()} '{shown}' {problem}.", param, ctx)
+
         try:
             is_folder = stat.S_ISDIR(Path(value).stat().st_mode)
         except FileNotFoundError:
-            self.fail(f"{self.name.title()} '{shown}' does not exist.", param, ctx)
+            refuse("does not exist")
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            self.fail(f"{self.name.title()} '{shown}' cannot be read: {reason}.", param, ctx)
+            refuse(f"cannot be read: {reason}")
         if is_folder is not self.dir_okay:
             other = "folder" if is_folder else "file"
             # An argument has no name that says what it takes; options of folders do.
             is_argument = is_folder and isinstance(param, click.Argument)
             hint = ": folders have options, such as --reports" if is_argument else ""
-            self.fail(f"{self.name.title()} '{shown}' is a {other}{hint}.", param, ctx)
+            refuse(f"is a {other}{hint}")
         if not os.access(value, os.R_OK):
-            self.fail(f"{self.name.title()} '{shown}' is not readable.", param, ctx)
+            refuse("is not readable")
         return Path(value)
 
 

@@ -15,8 +15,6 @@ from generator.ingest.inputs import SweepDoubt
 from generator.ingest.named_sweepers import (
     EVERY_SWEEPER,
     NamedSweepers,
-    find_attested_subnets,
-    find_awaited_subnets,
 )
 from generator.ingest.report_findings import derive_excess_findings, derive_ignored_findings
 from generator.ingest.report_scope import (
@@ -26,6 +24,7 @@ from generator.ingest.report_scope import (
     limit_to_scope,
     without_neighbors,
 )
+from generator.ingest.subnets import find_attested_subnets, find_awaited_subnets
 from generator.ingest.sweep_choice import (
     SweepChooser,
     SweepEvidence,
@@ -117,7 +116,7 @@ class ClaimBuilder:
         return ReportClaims(
             (
                 *(known.claim for known in device_claims.values() if known.claim),
-                *(claim for sweep in choice.sweeps for claim in sweep.claims),
+                *(SweptClaims(sweep.devices) for sweep in choice.sweeps if sweep.devices),
             ),
             (
                 *(problem for known in device_claims.values() for problem in known.problems),
@@ -130,7 +129,9 @@ class ClaimBuilder:
             (
                 *derive_ignored_findings((*choice.ignored, *lone)),
                 *choice.findings,
-                *_derive_excess_findings(device_claims),
+                *derive_excess_findings(
+                    {name: known.excess for name, known in device_claims.items() if known.excess}
+                ),
             ),
             choice.doubts,
             choice.reaches,
@@ -163,11 +164,6 @@ def _find_reporters(
     return frozenset(name for name in names if name in claims and claims[name].claim)
 
 
-def _derive_excess_findings(claims: Mapping[str, _DeviceClaim]) -> list[Finding]:
-    excesses = {name: claim.excess for name, claim in claims.items() if claim.excess}
-    return derive_excess_findings(excesses)
-
-
 def _collect_sweeps(reports: Iterable[PackedReport]) -> list[ReportedSweep]:
     """Return the sweeps whose parts are among the reports, complete or not."""
     parts: dict[tuple[str, str, str], list[tuple[str | None, SweepPart]]] = defaultdict(list)
@@ -197,8 +193,8 @@ def _build_device_claim(report: PackedReport, device: Device, *, is_node: bool) 
     packed = report.packed if scoped.device is device else pack_device(scoped.device)
     is_host = scoped.device.kind is DeviceKind.HOST
     claim = PackedClaim(packed, device.name, node=name if is_host else None)
-    ports = read_host_ports(scoped.device)
-    return _DeviceClaim(claim, problems, ports, scoped.excess, find_heard(scoped.device))
+    heard, ports = find_heard(scoped.device), read_host_ports(scoped.device)
+    return _DeviceClaim(claim, problems, ports, scoped.excess, heard)
 
 
 def _drop_neighbors(name: str, known: _DeviceClaim) -> _DeviceClaim:

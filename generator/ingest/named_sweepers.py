@@ -7,18 +7,11 @@ can write the Fabric object as well, so every sweep counts until a person lists 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from generator.ingest.subnets import find_subnets
 from topology.reports.fabric_status import FabricStatus, SweepRole
-from topology.reports.packed_reports import PackedReport
-
-MIN_HOSTS: Final = 2
-"""So many hosts must report a port in a subnet before it is a subnet for more than its reporter."""
 
 
 class SweepRank(IntEnum):
@@ -81,35 +74,3 @@ class NamedSweepers:
 
 EVERY_SWEEPER: Final = NamedSweepers()
 """Every sweep counts: saved files."""
-
-
-def find_attested_subnets(reports: Iterable[PackedReport]) -> frozenset[str]:
-    """Return the subnets in which at least two hosts report a port that is up."""
-    hosts = Counter(
-        subnet for report in reports for subnet in {port.subnet for port in report.swept_ports}
-    )
-    return frozenset(subnet for subnet, num in hosts.items() if num >= MIN_HOSTS)
-
-
-def find_awaited_subnets(
-    reports: Sequence[PackedReport], named: NamedSweepers, swept: Iterable[str]
-) -> frozenset[str]:
-    """Return the subnets that are unknown without a complete sweep.
-
-    One node must not hold up the others in a cluster. So a subnet that only one host reports, or
-    whose first sweep only one node offers, is not awaited, unless a person listed the node.
-
-    Args:
-        reports: all reports.
-        named: the nodes whose sweeps count.
-        swept: subnets of which there is a part of a sweep that counts.
-    """
-    participants = [report for report in reports if report.status.sweeping is not None]
-    offered = find_subnets(participants)
-    if not named.has_agent_tokens:
-        return offered | frozenset(swept)
-    counted = {sweep.subnet for sweep in named.status.sweeps}
-    trusted = find_subnets(report for report in participants if report.name in named.listed)
-    offered_by_several = find_attested_subnets(participants)
-    expected = offered_by_several | (offered & counted) | frozenset(swept)
-    return trusted | (expected & find_attested_subnets(reports))

@@ -206,30 +206,22 @@ _FILE_SUFFIX: Final = re.compile(r"\.(?:ya?ml|json)(?:\.gz)?\Z")
 _MAX_SUBNETS_SHOWN: Final = 3
 
 
-class RefusedSweeps:
-    """Sweeps that cannot be used, and why."""
+def derive_refused_sweep_findings(
+    refused: Mapping[tuple[str, str], ReportError], counted: Container[tuple[str, str]]
+) -> list[Finding]:
+    """Return a finding per node with sweeps that cannot be used.
 
-    def __init__(self) -> None:
-        """Start without any."""
-        self._errors: dict[tuple[str, str], ReportError] = {}
-
-    def add(self, node: str, subnet: str, error: ReportError) -> None:
-        """Record that a sweep cannot be used."""
-        self._errors.setdefault((node, subnet), error)
-
-    def findings(self, counted: Container[tuple[str, str]]) -> list[Finding]:
-        """Return a finding per node with sweeps that cannot be used.
-
-        Args:
-            counted: node and subnet of each sweep that counts. A node whose last sweep counts may
-                be writing the parts of the next one.
-        """
-        by_node: dict[str, dict[str, str]] = {}
-        for key, error in self._errors.items():
-            if not (isinstance(error, IncompleteSweep) and key in counted):
-                node, subnet = key
-                by_node.setdefault(node, {})[subnet] = str(error)
-        return [_build_finding(node, _explain(node, by_node[node])) for node in sorted(by_node)]
+    Args:
+        refused: by node and subnet, why its first unusable sweep cannot be used.
+        counted: node and subnet of each sweep that counts. A node whose last sweep counts may be
+            writing the parts of the next one.
+    """
+    by_node: dict[str, dict[str, str]] = {}
+    for key, error in refused.items():
+        if not (isinstance(error, IncompleteSweep) and key in counted):
+            node, subnet = key
+            by_node.setdefault(node, {})[subnet] = str(error)
+    return [_build_finding(node, _explain(node, by_node[node])) for node in sorted(by_node)]
 
 
 def derive_refused_report_findings(refused: Mapping[str, ParseError]) -> list[Finding]:

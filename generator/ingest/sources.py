@@ -7,14 +7,14 @@ is different from an empty fabric.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from generator.ingest.captures import CAPTURES, SWEEPS, Claims
+from generator.ingest.captures import CAPTURES, SWEEPS
 from generator.ingest.claims import build_claims
 from generator.ingest.inputs import Inputs
 from generator.ingest.named_sweepers import EVERY_SWEEPER, NamedSweepers
@@ -115,24 +115,29 @@ def read_inputs(
     )
     if stored is not None:
         listed = frozenset(node.name for node in inventory.nodes) if inventory else frozenset()
-        report_claims = build_claims(stored.values, listed, named=named, now=now)
-        unlisted = _find_unlisted_reports(inputs.inventory, report_claims.reporters)
-        inputs = _add_claims(
-            inputs, report_claims.claims, [*stored.all_problems, *report_claims.problems, *unlisted]
-        )
+        built = build_claims(stored.values, listed, named=named, now=now)
         inputs = replace(
             inputs,
             reports=stored.values,
-            unknown_subnets=report_claims.unknown_subnets,
-            findings=(
-                *derive_refused_report_findings(stored.refused),
-                *report_claims.findings,
+            claims=built.claims,
+            unknown_subnets=built.unknown_subnets,
+            findings=(*derive_refused_report_findings(stored.refused), *built.findings),
+            doubts=built.doubts,
+            problems=(
+                *problems,
+                *stored.all_problems,
+                *built.problems,
+                *_find_unlisted_reports(inventory, built.reporters),
             ),
-            doubts=report_claims.doubts,
         )
     for name, paths in sources.captures.items():
         for path in track(paths, f"reading {name}", progress):
-            inputs = _add_claims(inputs, *CAPTURES[name](path, progress))
+            claims, skipped = CAPTURES[name](path, progress)
+            inputs = replace(
+                inputs,
+                claims=(*inputs.claims, *claims),
+                problems=(*inputs.problems, *skipped),
+            )
     if sources.captures.get(SWEEPS):
         swept = (claim for claim in expand_claims(inputs.claims) if claim.origin is Origin.SWEEP)
         unknown = find_uncovered_subnets(inputs.unknown_subnets, inputs.reports, swept)
@@ -223,7 +228,3 @@ def read_plane_file(file: Path) -> tuple[PlanePolicy, ...]:
         raise ConfigError(str(raw))
     with expect_kind(file, FileKind.PLANES):
         return parse_planes(raw, source=str(file))
-
-
-def _add_claims(inputs: Inputs, claims: Claims, problems: Sequence[ParseError]) -> Inputs:
-    return replace(inputs, claims=(*inputs.claims, *claims), problems=(*inputs.problems, *problems))

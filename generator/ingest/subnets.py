@@ -5,20 +5,56 @@ A subnet without a sweep is unknown, never empty.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+from generator.ingest.named_sweepers import NamedSweepers
 from topology.model.claims import Claim
 from topology.model.facts import Finding, FindingKind, Port, Severity
 from topology.model.ids import IdKind
 from topology.reports.packed_reports import PackedReport
 
+MIN_HOSTS: Final = 2
+"""So many hosts must report a port in a subnet before it is a subnet for more than its reporter."""
 _GUIDS: Final = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID})
 
 
 def find_subnets(reports: Iterable[PackedReport]) -> frozenset[str]:
     """Return the subnets in which a host has a port that is up."""
     return frozenset(port.subnet for report in reports for port in report.swept_ports)
+
+
+def find_attested_subnets(reports: Iterable[PackedReport]) -> frozenset[str]:
+    """Return the subnets in which at least two hosts report a port that is up."""
+    hosts = Counter(
+        subnet for report in reports for subnet in {port.subnet for port in report.swept_ports}
+    )
+    return frozenset(subnet for subnet, num in hosts.items() if num >= MIN_HOSTS)
+
+
+def find_awaited_subnets(
+    reports: Sequence[PackedReport], named: NamedSweepers, swept: Iterable[str]
+) -> frozenset[str]:
+    """Return the subnets that are unknown without a complete sweep.
+
+    One node must not hold up the others in a cluster. So a subnet that only one host reports, or
+    whose first sweep only one node offers, is not awaited, unless a person listed the node.
+
+    Args:
+        reports: all reports.
+        named: the nodes whose sweeps count.
+        swept: subnets of which there is a part of a sweep that counts.
+    """
+    participants = [report for report in reports if report.status.sweeping is not None]
+    offered = find_subnets(participants)
+    if not named.has_agent_tokens:
+        return offered | frozenset(swept)
+    counted = {sweep.subnet for sweep in named.status.sweeps}
+    trusted = find_subnets(report for report in participants if report.name in named.listed)
+    offered_by_several = find_attested_subnets(participants)
+    expected = offered_by_several | (offered & counted) | frozenset(swept)
+    return trusted | (expected & find_attested_subnets(reports))
 
 
 def find_uncovered_subnets(

@@ -29,13 +29,13 @@ from generator.ingest.named_sweepers import NamedSweepers, SweepRank
 from generator.ingest.report_findings import (
     IgnoredSweep,
     IgnoreReason,
-    RefusedSweeps,
     build_contradicted_doubt,
     build_contradicted_finding,
     build_disagreement_doubt,
     build_disagreement_finding,
     build_lost_witness_doubt,
     build_unconfirmed_doubt,
+    derive_refused_sweep_findings,
     describe_reach,
 )
 from generator.ingest.sweep_views import (
@@ -109,7 +109,8 @@ class SweepVerdicts:
     def __init__(self) -> None:
         """Find nothing yet."""
         self.problems: list[ParseError] = []
-        self.refused = RefusedSweeps()
+        self.refused: dict[tuple[str, str], ReportError] = {}
+        """By node and subnet: why its first unusable sweep cannot be used."""
         self.contradicted: dict[tuple[str, str], HostCheck] = {}
         """By node and subnet: what hosts say against the sweep."""
         self.disagreements: list[Finding] = []
@@ -137,7 +138,11 @@ class SweepVerdicts:
             build_contradicted_finding(node, subnet, check)
             for (node, subnet), check in self.contradicted.items()
         )
-        return (*contradicted, *self.disagreements, *self.refused.findings(counted))
+        return (
+            *contradicted,
+            *self.disagreements,
+            *derive_refused_sweep_findings(self.refused, counted),
+        )
 
 
 def find_time(sweep: ReportedSweep) -> datetime:
@@ -328,7 +333,7 @@ class SweepChooser:
                 read = self._read(rank, sweep, evidence)
             except ReportError as error:
                 verdicts.problems.append(ParseError(str(error), source=sweep.title))
-                verdicts.refused.add(sweep.node, sweep.subnet, error)
+                verdicts.refused.setdefault((sweep.node, sweep.subnet), error)
                 continue
             if read.reach.is_own_board:
                 problem = describe_reach(read.reach)

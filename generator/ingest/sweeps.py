@@ -11,17 +11,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from topology.model.claims import SweptClaims
 from topology.model.errors import CutInput, ParseError, ReportError, show
 from topology.reports.neighbor_report import SweepPart
 from topology.reports.sweep_parts import SweepSize, iterate_sweep_text, measure_sweep
 from topology.sources.ibnetdiscover.cut_sweep import find_cut
 from topology.sources.ibnetdiscover.devices import SweptDevices
 from topology.sources.ibnetdiscover.sweep_stream import (
+    MAX_LOAD,
     SweepLoad,
-    SweepStream,
-    check_loads,
     compute_free_load,
+    parse_stream,
 )
 
 
@@ -59,14 +58,12 @@ class ParsedSweep(NamedTuple):
 
     parts: tuple[SweepPart, ...]
     devices: SweptDevices
-    claims: tuple[SweptClaims, ...]
-    """One value; none if the sweep has no devices."""
     errors: tuple[ParseError, ...]
     load: SweepLoad
 
 
 def parse_reported_sweep(
-    parts: tuple[SweepPart, ...], *, source: str, used: Iterable[SweepLoad]
+    parts: tuple[SweepPart, ...], *, source: str, limit: SweepLoad = MAX_LOAD
 ) -> ParsedSweep:
     """Return a sweep that a node reported, without its text.
 
@@ -75,22 +72,17 @@ def parse_reported_sweep(
     Args:
         parts: all parts, checked before by `measure_sweep`.
         source: the name of the sweep in errors.
-        used: the loads of the other sweeps.
+        limit: the most that the sweep may hold.
 
     Raises:
         ReportError: the sweep is cut, or the sweeps hold more than any fabric has.
     """
-    stream = SweepStream(source, compute_free_load(used))
-    for piece in iterate_sweep_text(parts):
-        stream.add(piece)
-    devices = stream.finish()
+    stream = parse_stream(iterate_sweep_text(parts), source=source, limit=limit)
     cut = find_cut(stream.parser)
     if isinstance(cut, CutInput):
         raise ReportError(cut.problem)
     errors = (*([cut] if cut else ()), *stream.parser.errors)
-    return ParsedSweep(
-        parts, devices, (SweptClaims(devices),) if devices else (), errors, stream.load
-    )
+    return ParsedSweep(parts, stream.devices, errors, stream.load)
 
 
 class SweepParser:
@@ -125,12 +117,13 @@ class SweepParser:
                 other subnets hold more than any fabric has.
         """
         self._measure(sweep)
-        others = [load for subnet, load in self._loads.items() if subnet != sweep.subnet]
+        others = (load for subnet, load in self._loads.items() if subnet != sweep.subnet)
+        limit = compute_free_load(others)
         if last is not None and last.parts == sweep.parts:
-            check_loads([*others, last.load])
+            last.load.check(limit)
             self._loads[sweep.subnet] = last.load
             return last
-        parsed = parse_reported_sweep(sweep.parts, source=sweep.title, used=others)
+        parsed = parse_reported_sweep(sweep.parts, source=sweep.title, limit=limit)
         self._loads[sweep.subnet] = parsed.load
         return parsed
 

@@ -20,8 +20,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 from generator.ingest.host_evidence import HostPort
-from generator.ingest.named_sweepers import NamedSweepers, find_attested_subnets
-from generator.ingest.subnets import find_subnets
+from generator.ingest.named_sweepers import NamedSweepers
+from generator.ingest.subnets import find_attested_subnets, find_subnets
 from generator.ingest.sweep_choice import UsedSweep
 from generator.observe.freshness import STALE_PERIODS, is_fresh
 from topology.model.ids import IdKind, natural_key

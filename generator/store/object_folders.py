@@ -28,7 +28,6 @@ from runtime.progress import NO_PROGRESS, Progress, track
 from topology.model.errors import ParseError, show
 from topology.reports.neighbor_report import (
     NeighborReport,
-    is_withdrawn,
     parse_report,
     render_report,
 )
@@ -68,7 +67,7 @@ def list_reports(
     rows: list[tuple[str, Path, PackedReport]] = []
     for file in track(files, "reading reports", progress):
         found: list[ParseError] = []
-        reports = read_objects(file, _read_report, found)
+        reports = read_objects(file, lambda document: pack_report(parse_report(document)), found)
         rows += [(report.name, file, report) for report in reports]
         if found:
             refused[file.name] = found[0]
@@ -80,12 +79,10 @@ def list_reports(
 
 def drop_withdrawn(listing: Listing[PackedReport]) -> Listing[PackedReport]:
     """Return a listing without withdrawn parts of sweeps."""
-    kept = tuple(row for row in listing.objects if not is_withdrawn(row.value.sweep))
+    kept = tuple(
+        row for row in listing.objects if not (row.value.sweep and row.value.sweep.is_withdrawn)
+    )
     return listing._replace(objects=kept)
-
-
-def _read_report(document: object) -> PackedReport:
-    return pack_report(parse_report(document))
 
 
 def write_report(folder: Path, report: NeighborReport) -> bool:

@@ -169,6 +169,11 @@ class SweepPart(_Message, frozen=True, kw_only=True):
     encoding: Literal["ibnetdiscover+zlib+base64"] = "ibnetdiscover+zlib+base64"
     facts: Annotated[str, Meta(max_length=256 * 1024)]
 
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether the part was replaced by an empty one."""
+        return self.sweep_id == _WITHDRAWN and not self.facts
+
 
 class ReportSpec(_Message, frozen=True):
     """The facts: a device with its ports, or a part of a sweep."""
@@ -323,11 +328,6 @@ def build_withdrawn_part(name: str, subnet: str) -> NeighborReport:
     """
     part = SweepPart(subnet=subnet, sweep_id=_WITHDRAWN, part=0, of=2, facts="")
     return NeighborReport(metadata=ReportMetadata(name=name), spec=ReportSpec(sweep=part))
-
-
-def is_withdrawn(sweep: SweepPart | None) -> bool:
-    """Return whether a part of a sweep, if a report is one, is withdrawn."""
-    return sweep is not None and sweep.sweep_id == _WITHDRAWN and not sweep.facts
 
 
 def _cap(text: str) -> str:

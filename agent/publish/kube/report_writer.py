@@ -39,7 +39,6 @@ from topology.reports.neighbor_report import (
     ReportStatus,
     SweepPart,
     build_withdrawn_part,
-    is_withdrawn,
     parse_stored_report,
     render_report,
 )
@@ -276,7 +275,8 @@ class ReportWriter:
             log.warning("own report changed by another client", extra={"report": name})
 
     def _record_published(self, report: NeighborReport, answer: Mapping[str, Any]) -> None:
-        sweep = None if is_withdrawn(report.spec.sweep) else report.spec.sweep
+        part = report.spec.sweep
+        sweep = None if part is None or part.is_withdrawn else part
         before = self._published.get(report.metadata.name)
         self._published[report.metadata.name] = _PublishedReport(
             spec=_hash_of_spec(report),

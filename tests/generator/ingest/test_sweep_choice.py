@@ -23,6 +23,7 @@ from tests.generator.ingest.swept_fabrics import (
 )
 from tests.generator.sweep_reports import NOW, B, hca, node
 from tests.packed_reports import packed
+from topology.model.claims import SweptClaims
 from topology.model.facts import Device, DeviceKind, FindingKind, Severity
 from topology.reports.fabric_status import (
     CountedSweep,
@@ -32,7 +33,6 @@ from topology.reports.fabric_status import (
     SweepWitness,
 )
 from topology.reports.neighbor_report import NeighborReport, SweepStanding
-from topology.reports.packed_reports import PackedClaim
 
 FIRST, SECOND, THIRD, LIAR = HOSTS[0], HOSTS[1], HOSTS[2], HOSTS[9]
 FORGED = exchange(HOSTS[3], HOSTS[12])
@@ -333,7 +333,7 @@ def test_it_compares_a_pair_of_sweeps_once() -> None:
     again = builder.build_claims(packed(reports), named=named(), now=NOW)
     assert again == first
     sweeps, same = (
-        [claim for claim in found.claims if not isinstance(claim, PackedClaim)]
+        [claim.devices for claim in found.claims if isinstance(claim, SweptClaims)]
         for found in (first, again)
     )
     assert sweeps

@@ -12,7 +12,6 @@ from tests.packed_reports import packed
 from topology.model.errors import ReportError
 from topology.reports.neighbor_report import (
     build_withdrawn_part,
-    is_withdrawn,
     parse_report,
     parse_stored_report,
     render_report,
@@ -94,9 +93,11 @@ def test_it_refuses_other_values_than_objects() -> None:
 def test_it_recognizes_a_withdrawn_part() -> None:
     gone = build_withdrawn_part("n1.sweep.3", "fe80000000000000")
     (part,) = split_sweep("x", node="n1", subnet="fe80000000000000")
-    assert is_withdrawn(parse_stored_report(render_report(gone)).spec.sweep)
-    assert not is_withdrawn(part.spec.sweep)
-    assert not is_withdrawn(parse_report(REPORT).spec.sweep)
+    withdrawn = parse_stored_report(render_report(gone)).spec.sweep
+    assert withdrawn is not None
+    assert withdrawn.is_withdrawn
+    assert part.spec.sweep is not None
+    assert not part.spec.sweep.is_withdrawn
 
 
 def test_it_is_incomplete_for_a_reader_without_withdrawn_parts() -> None:

@@ -71,16 +71,6 @@ switches and 1.5 million port lines, and with a tenth of the answers lost 150,00
 Each device has one description of at most 64 bytes on the wire."""
 
 
-def check_loads(loads: Iterable[SweepLoad]) -> None:
-    """Refuse sweeps that together hold more than is allowed.
-
-    Raises:
-        ReportError: a limit is exceeded; the message names the first such field.
-    """
-    total = SweepLoad(*(sum(part) for part in zip(*loads, strict=True)))
-    total.check(MAX_LOAD)
-
-
 def compute_free_load(loads: Iterable[SweepLoad]) -> SweepLoad:
     """Return the limits that remain for another sweep beside sweeps with these loads."""
     rest = MAX_LOAD
@@ -131,49 +121,43 @@ def _find(ordered: _Numbers, wanted: _Numbers) -> Index:
     return np.where(ordered[places] == wanted, places, -1)
 
 
-class SweepStream:
-    """Reads the pieces of one sweep in their order, and checks after each what the sweep holds."""
+class StreamedSweep(NamedTuple):
+    """A sweep that was parsed piece by piece."""
 
-    def __init__(self, source: str, limit: SweepLoad = MAX_LOAD) -> None:
-        """Read nothing yet; errors name the source."""
-        self.parser = RowParser(source)
-        self.load = SweepLoad()
-        """The load of the lines that were read so far."""
-        self._limit = limit
+    devices: SweptDevices
+    parser: RowParser
+    load: SweepLoad
 
-    def add(self, piece: bytes) -> None:
-        """Read a piece of the text, which ends with a line.
 
-        Raises:
-            ReportError: the sweep holds more than is allowed.
-        """
-        self.parser.read(piece)
-        rows = self.parser.rows
-        num_new_texts = len(rows.descriptions) - self.load.texts
-        new_texts = islice(reversed(rows.descriptions), num_new_texts)
-        self._check(
-            self.load._replace(
-                devices=len(rows.guids),
-                switches=self.load.switches + rows.letters[self.load.devices :].count(SWITCH),
-                rows=len(rows.nodes),
-                texts=len(rows.descriptions),
-                text_bytes=self.load.text_bytes + sum(map(len, new_texts)),
-                unusual_lines=self.parser.num_unusual,
-            )
+def parse_stream(
+    pieces: Iterable[bytes], *, source: str, limit: SweepLoad = MAX_LOAD
+) -> StreamedSweep:
+    """Return a sweep, given the pieces of its text; after each piece, what it holds is checked.
+
+    Args:
+        pieces: each ends with a line.
+        source: the name of the sweep in errors.
+        limit: the most that the sweep may hold.
+
+    Raises:
+        ReportError: the sweep holds more than is allowed.
+    """
+    parser, load = RowParser(source), SweepLoad()
+    rows = parser.rows
+    for piece in pieces:
+        parser.read(piece)
+        new_texts = islice(reversed(rows.descriptions), len(rows.descriptions) - load.texts)
+        load = SweepLoad(
+            devices=len(rows.guids),
+            switches=load.switches + rows.letters[load.devices :].count(SWITCH),
+            rows=len(rows.nodes),
+            texts=len(rows.descriptions),
+            text_bytes=load.text_bytes + sum(map(len, new_texts)),
+            unusual_lines=parser.num_unusual,
         )
-
-    def finish(self) -> SweptDevices:
-        """Return the devices of all pieces.
-
-        Raises:
-            ReportError: the sweep holds more than is allowed.
-        """
-        self.parser.close()
-        sweep = SweepColumns.sort(self.parser.rows)
-        unconfirmed = count_unconfirmed(sweep)
-        self._check(self.load._replace(unconfirmed_rows=unconfirmed))
-        return SweptDevices(sweep)
-
-    def _check(self, load: SweepLoad) -> None:
-        load.check(self._limit)
-        self.load = load
+        load.check(limit)
+    parser.close()
+    sweep = SweepColumns.sort(rows)
+    load = load._replace(unconfirmed_rows=count_unconfirmed(sweep))
+    load.check(limit)
+    return StreamedSweep(SweptDevices(sweep), parser, load)

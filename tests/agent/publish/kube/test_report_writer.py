@@ -34,7 +34,6 @@ from topology.reports.neighbor_report import (
     ReportStatus,
     SweepPart,
     build_report,
-    is_withdrawn,
     parse_stored_report,
 )
 from topology.reports.sweep_parts import split_sweep
@@ -296,7 +295,9 @@ def test_it_retries_parts_that_it_could_not_read(agent: Agent) -> None:
 def test_it_empties_a_withdrawn_part_and_reuses_it(agent: Agent) -> None:
     agent.publish(*parts_of("a"))
     agent.objects.withdraw(["n1.sweep.0", "n1.sweep.7"])
-    assert is_withdrawn(parse_stored_report(agent.api.objects["n1.sweep.0"]).spec.sweep)
+    withdrawn = parse_stored_report(agent.api.objects["n1.sweep.0"]).spec.sweep
+    assert withdrawn is not None
+    assert withdrawn.is_withdrawn
     assert agent.parts() == {}
     agent.objects.withdraw(["n1.sweep.0"])
     assert len(agent.api.writes) == 4, "once"

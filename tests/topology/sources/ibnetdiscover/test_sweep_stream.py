@@ -15,9 +15,8 @@ from topology.sources.ibnetdiscover.sweep_stream import (
     MAX_CABLES,
     MAX_LOAD,
     SweepLoad,
-    SweepStream,
-    check_loads,
     compute_free_load,
+    parse_stream,
 )
 from topology.synthetic import (
     FabricKind,
@@ -39,11 +38,9 @@ def text_of(spec: SyntheticSpec) -> bytes:
 
 
 def read(text: bytes, limit: SweepLoad = MAX_LOAD, *, size: int = 1 << 20) -> ParseResult:
-    stream = SweepStream("sweep", limit)
-    for piece in split_records(text[at : at + size] for at in range(0, len(text), size)):
-        stream.add(piece)
-    devices = stream.finish()
-    return ParseResult(devices, tuple(stream.parser.errors))
+    pieces = split_records(text[at : at + size] for at in range(0, len(text), size))
+    stream = parse_stream(pieces, source="sweep", limit=limit)
+    return ParseResult(stream.devices, tuple(stream.parser.errors))
 
 
 def switch(number: int, *ports: str) -> str:
@@ -126,9 +123,9 @@ def test_it_refuses_more_cables_than_a_device_has_ports() -> None:
 
 def test_the_limit_is_of_all_sweeps_together() -> None:
     half = MAX_LOAD._replace(devices=MAX_LOAD.devices // 2)
-    check_loads([SweepLoad(), SweepLoad(devices=MAX_LOAD.devices)])
+    SweepLoad(devices=MAX_LOAD.devices).check(compute_free_load([SweepLoad()]))
     with pytest.raises(ReportError, match="devices"):
-        check_loads([half, SweepLoad(devices=MAX_LOAD.devices)])
+        SweepLoad(devices=MAX_LOAD.devices).check(compute_free_load([half]))
     assert compute_free_load([SweepLoad(devices=5)]).devices == MAX_LOAD.devices - 5
 
 
