@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agent.collectors.probe import Absence, CollectedFacts, Collector, SourceAbsent
+from agent.collectors.probe import CollectedFacts, Collector, SourceAbsent
 from agent.node.command import Runner
 from agent.node.sysfs import Sysfs
 from agent.settings import AgentSettings
@@ -25,14 +25,14 @@ _MAX_CARDS: Final = 64
 """The most ports to query; each query starts a process."""
 
 
-def find_absence(settings: AgentSettings, runner: Runner) -> Absence | None:
+def find_absence(settings: AgentSettings, runner: Runner) -> SourceAbsent | None:
     """Return why no flag can be read, or None if there are a card and ethtool."""
     names = _interfaces(settings)
     if not names:
-        return Absence("no card with its own LLDP agent")
+        return SourceAbsent("no card with its own LLDP agent")
     if runner.find(settings.ethtool) is None:
         shown = list_some(map(show, names), _MAX_SHOWN)
-        return Absence(
+        return SourceAbsent(
             f"{show(settings.ethtool)} not found",
             f"the firmware of these ports may consume LLDP frames: {shown}",
         )
@@ -47,8 +47,8 @@ def collect(settings: AgentSettings, runner: Runner) -> CollectedFacts:
         CollectError: ethtool hangs, or cannot be started.
     """
     absence = find_absence(settings, runner)
-    if absence:
-        raise SourceAbsent(*absence)
+    if absence is not None:
+        raise absence
     flags = {name: _query_flag(settings, runner, name) for name in _interfaces(settings)}
     unknown = [show(name) for name, is_consumed in flags.items() if is_consumed is None]
     return CollectedFacts(

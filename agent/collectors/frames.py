@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agent.collectors.probe import (
-    Absence,
     CollectedFacts,
     SourceAbsent,
     build_heard_port,
@@ -64,12 +63,12 @@ _PROGRAM: Final = (
 )
 
 
-def find_absence(settings: AgentSettings, _runner: Runner) -> Absence | None:
+def find_absence(settings: AgentSettings, _runner: Runner) -> SourceAbsent | None:
     """Return why no frames can be received, or None if they can."""
     if settings.frames is None:
-        return Absence("listening is off (see --frames and --listen-for)")
+        return SourceAbsent("listening is off (see --frames and --listen-for)")
     refusal = SystemInterfaces(settings.sysfs_root).explain_refusal()
-    return Absence(refusal, find_evidence(settings)) if refusal else None
+    return SourceAbsent(refusal, find_evidence(settings)) if refusal else None
 
 
 def find_evidence(settings: AgentSettings) -> str:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from agent.collectors.probe import (
-    Absence,
     CollectedFacts,
     Collector,
     SourceAbsent,
@@ -60,14 +59,14 @@ class _SweepRefused(CollectError):  # noqa: N818 - reads as what happened
     """Every query timed out."""
 
 
-def find_absence(settings: AgentSettings, runner: Runner) -> Absence | None:
+def find_absence(settings: AgentSettings, runner: Runner) -> SourceAbsent | None:
     """Return why this node does not sweep, or None if it seems able to."""
     if settings.sweep is None:
-        return Absence("sweeping is off (see --sweep)")
+        return SourceAbsent("sweeping is off (see --sweep)")
     program = settings.sweep.command[0]
     if runner.find(program) is None:
         reason = f"{show(program)} not found: is infiniband-diags installed?"
-        return Absence(reason, _find_evidence(settings))
+        return SourceAbsent(reason, _find_evidence(settings))
     return None
 
 
@@ -93,7 +92,7 @@ def collect(settings: AgentSettings, runner: Runner) -> CollectedFacts:
     if sweep.targets is not None:
         absence = find_absence(settings, runner)
         if absence is not None:
-            raise SourceAbsent(*absence)
+            raise absence
     if sweep.targets == ():
         return CollectedFacts(note="not elected to sweep")
     results: list[_SweepResult] = []

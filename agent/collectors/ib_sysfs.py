@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
-from agent.collectors.probe import Absence, CollectedFacts, Collector, SourceAbsent
+from agent.collectors.probe import CollectedFacts, Collector, SourceAbsent
 from agent.node.command import Runner
 from agent.node.hcas import INFINIBAND, list_hcas, list_switch_bridges
 from agent.node.pci import (
@@ -39,12 +39,12 @@ _MAX_PORTS: Final = 16
 """The most ports read from one HCA; real HCAs have one or two."""
 
 
-def find_absence(settings: AgentSettings, _runner: Runner) -> Absence | None:
+def find_absence(settings: AgentSettings, _runner: Runner) -> SourceAbsent | None:
     """Return why there is no HCA to read, or None if there is one."""
     root = Sysfs(settings.sysfs_root)
     if root.list_names(INFINIBAND):
         return None
-    return Absence(_NO_DEVICE, _name_unused(root))
+    return SourceAbsent(_NO_DEVICE, _name_unused(root))
 
 
 def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from agent.collectors.probe import (
-    Absence,
     CollectedFacts,
     Collector,
     SourceAbsent,
@@ -41,12 +40,12 @@ _NEIGHBORS: Final = ("show", "neighbors", "details")
 _CHASSIS: Final = ("show", "chassis")
 
 
-def find_absence(settings: AgentSettings, runner: Runner) -> Absence | None:
+def find_absence(settings: AgentSettings, runner: Runner) -> SourceAbsent | None:
     """Return why lldpd does not answer, or None if it does."""
     try:
         _run_lldpcli(settings, runner, _CHASSIS)
     except CollectError as error:
-        return Absence(str(error))
+        return SourceAbsent(str(error))
     return None
 
 

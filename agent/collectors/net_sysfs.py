@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
-from agent.collectors.probe import Absence, CollectedFacts, Collector, SourceAbsent, merge_ports
+from agent.collectors.probe import CollectedFacts, Collector, SourceAbsent, merge_ports
 from agent.node.command import Runner
 from agent.node.interface_kinds import (
     InterfaceKind,
@@ -46,12 +46,12 @@ _UNKNOWN_SPEED = 0xFFFFFFFF  # what old kernels answer instead of -1
 _MBPS = 1_000_000
 
 
-def find_absence(settings: AgentSettings, _runner: Runner) -> Absence | None:
+def find_absence(settings: AgentSettings, _runner: Runner) -> SourceAbsent | None:
     """Return why there are no interfaces to read, or None if there are."""
     root = Sysfs(settings.sysfs_root)
     if not root.exists(_CLASS):
-        return Absence(f"no {root.root / _CLASS}: is sysfs mounted?")
-    return None if root.exists(_NET) else Absence(f"no {root.root / _NET}")
+        return SourceAbsent(f"no {root.root / _CLASS}: is sysfs mounted?")
+    return None if root.exists(_NET) else SourceAbsent(f"no {root.root / _NET}")
 
 
 def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agent.collectors.probe import Absence, CollectedFacts, Collector, SourceAbsent
+from agent.collectors.probe import CollectedFacts, Collector, SourceAbsent
 from agent.node.command import CommandResult, Runner, tail_of
 from agent.node.pci import list_nvidia_gpus, name_functions
 from agent.node.sysfs import Sysfs
@@ -34,12 +34,12 @@ _NOT_A_FIELD: Final = "is not a valid field to query"
 _NO_GPU: Final = ("No devices were found", "couldn't communicate with the NVIDIA driver")
 
 
-def find_absence(settings: AgentSettings, runner: Runner) -> Absence | None:
+def find_absence(settings: AgentSettings, runner: Runner) -> SourceAbsent | None:
     """Return why no GPU can be queried, or None if nvidia-smi is installed."""
     if settings.nvlink is NvlinkMode.NEVER:
-        return Absence("reading is off (see --nvlink)")
+        return SourceAbsent("reading is off (see --nvlink)")
     if runner.find(settings.nvidia_smi) is None:
-        return Absence(f"{show(settings.nvidia_smi)} not found", find_evidence(settings))
+        return SourceAbsent(f"{show(settings.nvidia_smi)} not found", find_evidence(settings))
     return None
 
 
@@ -56,8 +56,8 @@ def collect(settings: AgentSettings, runner: Runner) -> CollectedFacts:
         CollectError: nvidia-smi fails or hangs, or no GPU has finished its registration.
     """
     absence = find_absence(settings, runner)
-    if absence:
-        raise SourceAbsent(*absence)
+    if absence is not None:
+        raise absence
     gpus, errors = parse_gpu_fabrics(_query_gpus(settings, runner), source="nvidia-smi")
     result = derive_clique(gpus)
     if not result.is_settled:

@@ -19,19 +19,6 @@ MAX_IDS: Final = 64
 chassis id sorts before them."""
 
 
-class Absence(NamedTuple):
-    """Why the source of a collector is not on this node."""
-
-    reason: str
-    evidence: str = ""
-    """What shows that the source should be there, such as `this node has 4 NVIDIA GPUs`; empty
-    if nothing does."""
-
-    def __str__(self) -> str:
-        """Return one line for people."""
-        return f"{self.reason}, although {self.evidence}" if self.evidence else self.reason
-
-
 class SourceAbsent(CollectError):  # noqa: N818 - reads as what happened
     """The collector's source is not on this node: no such program, daemon or hardware.
 
@@ -40,8 +27,14 @@ class SourceAbsent(CollectError):  # noqa: N818 - reads as what happened
     """
 
     def __init__(self, reason: str, evidence: str = "") -> None:
-        """Keep whether the source should be there; the arguments are those of an `Absence`."""
-        super().__init__(str(Absence(reason, evidence)))
+        """Say why the source is not there.
+
+        Args:
+            reason: what is missing.
+            evidence: what shows that the source should be there, such as `this node has 4 NVIDIA
+                GPUs`; empty if nothing does.
+        """
+        super().__init__(f"{reason}, although {evidence}" if evidence else reason)
         self.is_expected = bool(evidence)
 
 
@@ -149,7 +142,7 @@ class Collector(NamedTuple):
     """One source of facts. Collectors know nothing of each other."""
 
     collect: Collect
-    find_absence: Callable[[AgentSettings, Runner], Absence | None]
+    find_absence: Callable[[AgentSettings, Runner], SourceAbsent | None]
     """Returns cheaply why the source is not on this node; None if it seems to be."""
     restore: Callable[[Device], CollectedFacts]
     """Returns the facts of this collector from a published report."""
