@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from generator.store.object_files import render_json
 from runtime.program import noting_interruption
 from topology.model.errors import ConfigError, WriteError, show
 from topology.model.facts import Medium
@@ -87,7 +88,7 @@ def render_fabric_files(simulation: FabricSimulation) -> Iterator[tuple[str, str
     by_medium = {medium: simulation.damage(medium) for medium in _MEDIA}
     damaged = by_medium[simulation.spec.medium]
     truth = render_truth(derive_truth(damaged), damaged.faults)
-    yield TRUTH_FILE, _render_json(truth)
+    yield TRUTH_FILE, render_json(truth)
     yield "nodes.yaml", _render_node_list(*map(render_inventory, by_medium.values()))
     sweeps = {
         subnet_of(plane): render_ibnetdiscover(sweep_devices(by_medium[Medium.INFINIBAND], plane))
@@ -98,7 +99,7 @@ def render_fabric_files(simulation: FabricSimulation) -> Iterator[tuple[str, str
     status = ReportStatus(observed_at=simulation.observed_at)
     for report in _build_reports(damaged, sweeps):
         dated = msgspec.structs.replace(report, status=status)
-        yield f"reports/{report.metadata.name}.yaml", _render_json(render_report(dated))
+        yield f"reports/{report.metadata.name}.yaml", render_json(render_report(dated))
     for name, text in render_lldpcli(by_medium[Medium.ETHERNET]):
         yield f"lldpcli/{name}", text
     for name, text in render_snmpwalks(by_medium[Medium.ETHERNET]):
@@ -117,10 +118,6 @@ def _build_reports(damaged: DamagedFabric, sweeps: Mapping[str, str]) -> Iterato
         # Each sweeper sweeps one subnet, because the parts of a reporter are numbered.
         for sweeper, (subnet, sweep) in zip(sweepers, sweeps.items(), strict=False):
             yield from split_sweep(sweep, node=sweeper, subnet=subnet)
-
-
-def _render_json(document: dict[str, Any]) -> str:
-    return json.dumps(document, indent=2) + "\n"
 
 
 def _render_node_list(*inventories: dict[str, Any]) -> str:
