@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from topology.findings.lost_switches import fold_texts
 from topology.findings.usual_ports import LinkedPorts
-from topology.model.fabric import Fabric, columns_of
-from topology.model.fabric_columns import name_codes
+from topology.model.fabric import Fabric
 from topology.model.facts import Finding, FindingKind, PortName, Severity
 from topology.model.tree import TopologyTree
 from topology.planes.plane import Plane
@@ -122,7 +121,7 @@ class _Present:
     """What is in a fabric."""
 
     def __init__(self, fabric: Fabric) -> None:
-        columns = columns_of(fabric)
+        columns = fabric.columns
         linked = np.concatenate([columns.links.a, columns.links.b])
         devices = np.unique(columns.port_devices[linked])
         self.switches = frozenset(columns.names[device] for device in devices.tolist())
@@ -158,12 +157,12 @@ class _Present:
 
 
 def _copy_cables(fabric: Fabric, plane: Plane) -> _SwitchCables:
-    columns = columns_of(fabric)
+    columns = fabric.columns
     hosts, switches = plane.host_edges.columns, plane.switch_edges.columns
     near = np.concatenate([hosts.b, switches.a, switches.b])
     far = np.concatenate([hosts.a, switches.b, switches.a])
-    codes, texts = name_codes(
-        columns.port_names, np.concatenate([hosts.a_port, switches.b_port, switches.a_port])
+    codes, texts = columns.port_names.code(
+        np.concatenate([hosts.a_port, switches.b_port, switches.a_port])
     )
     return _SwitchCables(
         tuple(map(str, columns.names)),

@@ -31,7 +31,7 @@ from topology.identity.node_names import build_node_names
 from topology.inference.tree_inference import infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import PreviousOwners
-from topology.model.fabric import Fabric, columns_of
+from topology.model.fabric import Fabric
 from topology.model.facts import Finding, sort_findings
 from topology.model.ids import Id, IdKind
 from topology.model.tree import TopologyTree
@@ -153,7 +153,7 @@ def _list_unlinked_nodes(fabric: Fabric, plane: Plane, inputs: Inputs) -> frozen
 
     All switches of the plane report their cables, and would recognize a node by an id of its own.
     """
-    devices, columns = fabric.devices, columns_of(fabric)
+    devices, columns = fabric.devices, fabric.columns
     is_seen = all(devices[switch].is_reporting for switch in plane.switches)
     if not plane.switches or not is_seen or inputs.unknown_subnets or inputs.cuts:
         return frozenset()

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 
 from topology.model.errors import list_some, show
-from topology.model.fabric import Fabric, columns_of
+from topology.model.fabric import Fabric
 from topology.model.facts import (
     DeviceKind,
     Finding,
@@ -102,7 +102,7 @@ def _find_ports(fabric: Fabric, wanted: Collection[_PortKey]) -> dict[_PortKey, 
         for device_index, device in enumerate(fabric.devices)
         if device.node in nodes
     }
-    indexes = np.flatnonzero(np.isin(columns_of(fabric).port_devices, list(names))).tolist()
+    indexes = np.flatnonzero(np.isin(fabric.columns.port_devices, list(names))).tolist()
     rows = zip(indexes, rows_at(fabric.ports, indexes), strict=True)
     keys = ((index, (names[port.device] or "", port.name)) for index, port in rows)
     return {key: index for index, key in keys if key in wanted}
@@ -128,7 +128,7 @@ def _find_down_ports(
             and (port.name in suspicious or port.medium is Medium.INFINIBAND)
         },
     )
-    links = columns_of(fabric).links
+    links = fabric.columns.links
     is_linked = np.zeros(len(fabric.ports), bool)
     is_linked[links.a] = is_linked[links.b] = True
     in_plane = [
@@ -260,7 +260,7 @@ def _map_peers(fabric: Fabric, ports: Sequence[int]) -> dict[int, int]:
     """Return the peer of each port whose link is known; of several, the first."""
     if not ports:
         return {}
-    links = columns_of(fabric).links
+    links = fabric.columns.links
     link_indexes = np.flatnonzero(np.isin(links.a, ports) | np.isin(links.b, ports))
     peers: dict[int, int] = {}
     for link in rows_at(fabric.links, link_indexes.tolist()):

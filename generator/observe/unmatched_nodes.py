@@ -14,7 +14,7 @@ import numpy as np
 
 from generator.objects.inventory import Inventory, ListedNode
 from topology.model.errors import list_some, show
-from topology.model.fabric import Fabric, columns_of
+from topology.model.fabric import Fabric
 from topology.model.fabric_columns import KIND_CODES
 from topology.model.facts import DeviceKind, Finding, FindingKind, Impact, PortName, Severity
 from topology.model.ids import Id, IdKind, first_label, full_name, natural_key
@@ -62,7 +62,7 @@ def derive_unmatched_nodes(
     """
     if inventory is None or not tree.unplaced:
         return
-    columns = columns_of(fabric)
+    columns = fabric.columns
     has_port = np.zeros(len(columns.names), np.bool_)
     has_port[columns.port_devices[plane.ports.numbers]] = True
     is_host = columns.kinds == KIND_CODES[DeviceKind.HOST]
@@ -80,7 +80,7 @@ def derive_unmatched_nodes(
 
 def _has_report(fabric: Fabric, listed: Container[str]) -> bool:
     """Return whether a listed node has sent a report."""
-    nodes = columns_of(fabric).nodes
+    nodes = fabric.columns.nodes
     return any(fabric.devices[row].has_report for row, node in enumerate(nodes) if node in listed)
 
 

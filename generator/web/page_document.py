@@ -16,7 +16,7 @@ import numpy as np
 from generator.history.findings import build_fault_key
 from topology.findings.finding_causes import list_absent_cables, list_causes
 from topology.model.errors import list_some, show
-from topology.model.fabric import Fabric, columns_of
+from topology.model.fabric import Fabric
 from topology.model.facts import (
     DeviceKind,
     Finding,
@@ -197,7 +197,7 @@ def _list_links(fabric: Fabric | None) -> tuple[dict[str, Any], Mapping[PortName
     link_by_port: dict[PortName, int] = {}
     if fabric is None:
         return links, link_by_port
-    columns = columns_of(fabric)
+    columns = fabric.columns
     owners, codes = columns.port_devices.tolist(), dict[str, int]()
     names = [str(name) for name in columns.port_names]
     ends = (columns.links.a.tolist(), columns.links.b.tolist())
@@ -216,7 +216,7 @@ def _list_links(fabric: Fabric | None) -> tuple[dict[str, Any], Mapping[PortName
 
 def _list_link_planes(split: PlaneSplit, planes: Sequence[str]) -> list[int]:
     """Return the planes of each link as bits, the first plane lowest; 0: in no plane."""
-    links = columns_of(split.fabric).links
+    links = split.fabric.columns.links
     bits = np.zeros(len(links.a), np.int64)
     for number, name in enumerate(planes):
         plane = split.plane(name)

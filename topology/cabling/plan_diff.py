@@ -26,7 +26,7 @@ from topology.model.cabling_plan import (
     show_end,
 )
 from topology.model.errors import ParseError, show
-from topology.model.fabric import Fabric, Link, columns_of
+from topology.model.fabric import Fabric, Link
 from topology.model.fabric_columns import KIND_CODES
 from topology.model.facts import DeviceKind, PortName
 from topology.model.port_names import Words
@@ -187,7 +187,7 @@ class _Heights:
 
         Cost: O(links x tiers).
         """
-        columns = columns_of(self._fabric)
+        columns = self._fabric.columns
         a, b = columns.port_devices[columns.links.a], columns.port_devices[columns.links.b]
         near, far = np.concatenate([a, b]), np.concatenate([b, a])
         is_reached = columns.kinds == KIND_CODES[DeviceKind.HOST]

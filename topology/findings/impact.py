@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from topology.findings.finding_causes import find_explanations
-from topology.model.fabric import Fabric, columns_of
+from topology.model.fabric import Fabric
 from topology.model.fabric_columns import STATE_CODES, Flags, Index
 from topology.model.facts import Finding, FindingKind, PortState, Severity
 from topology.model.ids import natural_key
@@ -132,7 +132,7 @@ class CableCounts:
 
     def __init__(self, fabric: Fabric, plane: Plane, tree: TopologyTree) -> None:
         """Count the cables of a plane. Cost: O(devices + links)."""
-        self._names = columns_of(fabric).names
+        self._names = fabric.columns.names
         self._numbers = {name: number for number, name in enumerate(self._names)}
         self._ranks = np.full(len(self._names), _UNKNOWN)
         self._ranks[list(plane.hosts)] = _HOST_RANK
@@ -152,7 +152,7 @@ class CableCounts:
         A port that is not down has a cable, unless it is unplugged. A host whose ports are all down
         has no cable that counts, if the cables of other hosts are known.
         """
-        columns, ports = columns_of(fabric), plane.ports.numbers
+        columns, ports = fabric.columns, plane.ports.numbers
         if len(plane.host_edges):
             ports = ports[columns.states[ports] != STATE_CODES[PortState.DOWN]]
         is_open = np.zeros(len(self._names), np.bool_)

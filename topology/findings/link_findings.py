@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.model.fabric import Fabric, Link, columns_of
+from topology.model.fabric import Fabric, Link
 from topology.model.fabric_columns import UNKNOWN_RATE, Index, LinkColumns
 from topology.model.facts import Finding, FindingKind, Impact, Medium, Severity
 from topology.model.lazy_rows import rows_at
@@ -30,7 +30,7 @@ def find_slow_links(fabric: Fabric, plane: Plane, grouping: TierGroups) -> Itera
     Peers are the host links of one leaf group, and the cables between two ranks. The rate of most
     peers is the intended one. A slower link lost a lane, has a wrong transceiver, or came up slow.
     """
-    links = columns_of(fabric).links
+    links = fabric.columns.links
     known_rates = links.rates[links.rates != UNKNOWN_RATE]
     if not len(known_rates) or 0 < known_rates.min() == known_rates.max():
         return  # all known rates are equal
@@ -110,7 +110,7 @@ def _slow_finding(fabric: Fabric, link: Link, usual: int) -> Finding:
 
 def find_one_sided_links(fabric: Fabric) -> Iterator[Finding]:
     """Yield a finding per link that one end reports, and the other could report but does not."""
-    link_indices = np.flatnonzero(columns_of(fabric).links.is_one_sided)
+    link_indices = np.flatnonzero(fabric.columns.links.is_one_sided)
     for link in rows_at(fabric.links, link_indices.tolist()):
         yield _duplicate_finding(fabric, link) or _one_sided_finding(fabric, link)
 
@@ -123,7 +123,7 @@ def _duplicate_finding(fabric: Fabric, link: Link) -> Finding | None:
     """
     if not link.is_disputed or fabric.ports[link.a].medium is not Medium.INFINIBAND:
         return None
-    links = columns_of(fabric).links
+    links = fabric.columns.links
     for shared, other in ((link.a, link.b), (link.b, link.a)):
         cables = np.flatnonzero(((links.a == shared) | (links.b == shared)) & ~links.is_disputed)
         for row in rows_at(fabric.links, cables.tolist()):

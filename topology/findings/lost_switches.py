@@ -29,7 +29,7 @@ from topology.findings.port_cohorts import (
 )
 from topology.findings.usual_counts import MIN_USUAL_PER_ODD, find_most_frequent
 from topology.findings.usual_ports import CableIndex, LinkedPorts
-from topology.model.fabric import Fabric, columns_of
+from topology.model.fabric import Fabric
 from topology.model.facts import Finding, FindingKind, PortName, Severity
 from topology.model.ids import natural_key
 from topology.model.name_ranges import fold_names
@@ -115,7 +115,7 @@ class _LostSwitchSearch:
     @cached_property
     def _dark_ports(self) -> Mapping[int, Collection[str]]:
         """The ports of the plane that each host reports without a link."""
-        columns = columns_of(self._fabric)
+        columns = self._fabric.columns
         is_dark = self._plane.ports.is_member.copy()
         is_dark[columns.links.a] = is_dark[columns.links.b] = False
         dark: dict[int, list[str]] = defaultdict(list)

@@ -26,8 +26,8 @@ from topology.findings.usual_counts import (
     find_most_frequent,
 )
 from topology.findings.usual_ports import CableIndex, LinkedPorts, UsualPorts
-from topology.model.fabric import Fabric, FabricPort, columns_of
-from topology.model.fabric_columns import Index, name_codes
+from topology.model.fabric import Fabric, FabricPort
+from topology.model.fabric_columns import Index
 from topology.model.facts import Finding, FindingKind, Impact, Medium, PortName, Severity
 from topology.model.ids import natural_key
 from topology.model.pair_counts import PairCounts
@@ -154,7 +154,7 @@ def _is_cut_off(cables: _PlaneCables, leaf: int, num_uplinks: Index) -> bool:
     spines by design, such as one for storage. A leaf at these ports of all hosts has no peers.
     """
     _, leaves, ports, _ = cables.plane.host_edges.columns
-    codes, _ = name_codes(columns_of(cables.fabric).port_names, ports)
+    codes, _ = cables.fabric.columns.port_names.code(ports)
     is_same_port = np.isin(codes, codes[leaves == leaf])
     peers = np.setdiff1d(leaves[is_same_port], [leaf])
     num_cabled = int(np.count_nonzero(num_uplinks[peers]))
@@ -167,7 +167,7 @@ def _find_missing_host_links(
     """Yield the gaps of hosts."""
     fabric, plane = cables.fabric, cables.plane
     num_links = count_host_links(plane, len(fabric.devices)).tolist()
-    columns = columns_of(fabric)
+    columns = fabric.columns
     is_spare = plane.ports.is_member.copy()
     is_spare[columns.links.a] = is_spare[columns.links.b] = False
     spare: dict[int, list[int]] = defaultdict(list)

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from topology.model.errors import list_some, show
-from topology.model.fabric import Fabric, FabricPort, columns_of
+from topology.model.fabric import Fabric, FabricPort
 from topology.model.fabric_columns import Index
 from topology.model.facts import Finding, FindingKind, Impact, Medium, PortName, PortState, Severity
 from topology.model.ids import natural_key
@@ -35,10 +35,10 @@ def find_plane_problems(split: PlaneSplit, plane: Plane) -> Iterator[Finding]:
         split: all networks.
         plane: the network that the tree describes.
     """
-    nodes = columns_of(split.fabric).nodes
+    nodes = split.fabric.columns.nodes
     is_node = np.array([node is not None for node in nodes], np.bool_)
     ports = plane.ports.numbers
-    ports = ports[is_node[columns_of(split.fabric).port_devices[ports]]]
+    ports = ports[is_node[split.fabric.columns.port_devices[ports]]]
     if len(ports) and not is_node[plane.host_edges.columns.a].any():
         yield _build_unknown(split, plane, ports)
     else:
@@ -90,7 +90,7 @@ def _explain_silence(rows: Sequence[FabricPort]) -> Iterator[str]:
 def _advise(split: PlaneSplit, plane: Plane) -> str:
     """Return the advice for a plane whose cables stay unknown, or that is chosen wrongly."""
     fabric = split.fabric
-    if not len(columns_of(fabric).links.a):
+    if not len(fabric.columns.links.a):
         return (
             "No cable of any host is known. A cloud that shows none gives its topology as labels "
             "of nodes: use --node-labels."
@@ -126,7 +126,7 @@ def _find_unswept(fabric: Fabric, plane: Plane, ports: Index) -> Iterator[Findin
 
 def _find_hidden(split: PlaneSplit, plane: Plane) -> Iterator[Finding]:
     """Yield a finding for nodes that report no compute port, unlike machines of their type."""
-    columns = columns_of(split.fabric)
+    columns = split.fabric.columns
     has_port = np.zeros(len(columns.names), np.bool_)
     has_port[columns.port_devices[plane.ports.numbers]] = True
     for choice in split.choices if plane.name == COMPUTE else ():
@@ -205,7 +205,7 @@ def render_rules(names: Iterable[str]) -> str:
 
 def list_nodes_with(fabric: Fabric, ports: Index) -> list[str]:
     """Return the nodes that have at least one of these ports."""
-    columns = columns_of(fabric)
+    columns = fabric.columns
     hosts = np.unique(columns.port_devices[ports]).tolist()
     return [node for node in map(columns.nodes.__getitem__, hosts) if node]
 

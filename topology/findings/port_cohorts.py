@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from topology.model.fabric import Fabric, columns_of
-from topology.model.fabric_columns import Flags, Index, name_codes
+from topology.model.fabric import Fabric
+from topology.model.fabric_columns import Flags, Index
 from topology.model.pair_counts import count_pairs
 from topology.planes.cables import Edge
 from topology.planes.plane import Plane
@@ -154,7 +154,7 @@ def find_odd_uplinks(
         return
     own, cluster_of = _cluster(uplinks, groups)
     numbers, is_inside = own[uplinks.near], own[uplinks.near] == cluster_of[uplinks.far]
-    codes, _ = name_codes(columns_of(fabric).port_names, uplinks.ports)
+    codes, _ = fabric.columns.port_names.code(uplinks.ports)
     uses = _count_uses(numbers[is_inside], codes[is_inside], uplinks.far[is_inside])
     members = count_pairs(numbers, uplinks.near).left
     sizes = dict(
@@ -232,7 +232,7 @@ def _build_cohorts(
     """Yield the cohorts, given the cohort number of each cable."""
     if not len(numbers):
         return
-    codes, texts = name_codes(columns_of(fabric).port_names, uplinks.ports)
+    codes, texts = fabric.columns.port_names.code(uplinks.ports)
     uses = _count_uses(numbers, codes, uplinks.far)
     order = np.argsort(numbers, kind="stable")
     starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))

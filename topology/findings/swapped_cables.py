@@ -36,8 +36,8 @@ from topology.findings.usual_counts import (
     find_designed_host_links,
     find_most_frequent,
 )
-from topology.model.fabric import Fabric, columns_of
-from topology.model.fabric_columns import Index, name_codes
+from topology.model.fabric import Fabric
+from topology.model.fabric_columns import Index
 from topology.model.facts import Finding, FindingKind, Impact, Severity
 from topology.model.lazy_rows import rows_at
 from topology.model.pair_counts import count_pairs
@@ -105,7 +105,7 @@ class DeviceLayout:
 def derive_layout(fabric: Fabric, plane: Plane, groups: GroupColumns) -> DeviceLayout:
     """Return where the devices of a plane belong. Cost: O(host cables log host cables)."""
     ends = plane.host_edges.columns
-    port_name_codes, port_names = name_codes(columns_of(fabric).port_names, ends.a_port)
+    port_name_codes, port_names = fabric.columns.port_names.code(ends.a_port)
     expected = groups.host_group[ends.a]
     is_home = (expected != NO_GROUP) & (expected == groups.switch_group[ends.b])
     rail: dict[int, str] = {}

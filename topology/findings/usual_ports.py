@@ -15,8 +15,8 @@ from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from topology.model.fabric import Fabric, columns_of
-from topology.model.fabric_columns import Index, name_codes
+from topology.model.fabric import Fabric
+from topology.model.fabric_columns import Index
 from topology.model.ids import natural_key
 from topology.planes.cables import EdgeColumns
 
@@ -116,7 +116,7 @@ class LinkedPorts:
 
     @cached_property
     def _rows(self) -> tuple[list[int], list[str]]:
-        columns = columns_of(self._fabric)
+        columns = self._fabric.columns
         ports = np.concatenate([columns.links.a, columns.links.b])
         devices = columns.port_devices[ports]
         order = np.argsort(devices, kind="stable")
@@ -274,7 +274,7 @@ def _find_most(counts: Counter[_FoundT] | None) -> _FoundT | None:
 
 
 def _list_names(fabric: Fabric, ports: Index) -> list[str]:
-    codes, texts = name_codes(columns_of(fabric).port_names, ports)
+    codes, texts = fabric.columns.port_names.code(ports)
     return [str(texts[code]) for code in codes.tolist()]
 
 

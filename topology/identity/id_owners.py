@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from topology.identity.claim_facts import HashRows
 from topology.model.claims import Key, strong_key
-from topology.model.fabric import Fabric, columns_of
+from topology.model.fabric import Fabric
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def index_id_owners(fabric: Fabric) -> IdOwners:
     node_of_device = np.array(
         [
             -1 if node is None else nodes.setdefault(node, len(nodes))
-            for node in columns_of(fabric).nodes
+            for node in fabric.columns.nodes
         ],
         np.int32,
     )

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from topology.model.fabric import Fabric, columns_of
+from topology.model.fabric import Fabric
 from topology.model.ids import Id, IdKind
 from topology.model.lazy_rows import rows_at
 from topology.planes.cables import Edge, EdgeRows
@@ -57,10 +57,8 @@ def fold_directors(fabric: Fabric, plane: Plane) -> FoldedPlane:
 def _find_boxes(fabric: Fabric, plane: Plane) -> dict[Id, list[int]]:
     """Return the switch chips of each chassis that has several; HCAs of a host share a GUID too."""
     chips_by_chassis: dict[Id, list[int]] = defaultdict(list)
-    has_shared_image = columns_of(fabric).has_shared_image
-    switches = [
-        switch for switch in plane.switches if has_shared_image is None or has_shared_image[switch]
-    ]
+    has_shared_image = fabric.columns.has_shared_image
+    switches = [switch for switch in plane.switches if has_shared_image[switch]]
     for switch, device in zip(switches, rows_at(fabric.devices, switches), strict=True):
         for identifier in device.ids:
             if identifier.kind is IdKind.SYSTEM_IMAGE_GUID:

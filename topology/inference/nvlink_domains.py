@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from topology.findings.tree_findings import format_names
-from topology.model.fabric import Fabric, columns_of
+from topology.model.fabric import Fabric
 from topology.model.fabric_columns import MEDIUM_CODES
 from topology.model.facts import (
     DeviceKind,
@@ -46,7 +46,7 @@ def find_cliques(fabric: Fabric) -> dict[int, int]:
     Only a host's own NVLink port shows its clique: another host's report about it does not count.
     """
     cliques_by_host: dict[int, set[int]] = defaultdict(set)
-    columns = columns_of(fabric)
+    columns = fabric.columns
     is_nvlink = columns.media == MEDIUM_CODES[Medium.NVLINK]
     if not is_nvlink.any():
         return {}
@@ -105,7 +105,7 @@ def _has_tier(fabric: Fabric, groups: Sequence[TierGroup], cliques: CliqueByHost
 
 def _count_needed_hosts(fabric: Fabric, groups: Sequence[TierGroup]) -> int:
     """Return how many hosts below the leaf of their clique the tier needs."""
-    nodes = columns_of(fabric).nodes
+    nodes = fabric.columns.nodes
     num_nodes = sum(nodes[host] is not None for group in groups for host in group.hosts)
     return max(MIN_CLIQUE_HOSTS, -(-num_nodes * MIN_CLIQUE_PERCENT // 100))
 

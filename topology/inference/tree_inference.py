@@ -25,7 +25,7 @@ from topology.inference.nvlink_domains import (
     find_cliques,
 )
 from topology.model.errors import ConfigError
-from topology.model.fabric import Fabric, columns_of
+from topology.model.fabric import Fabric
 from topology.model.facts import Finding, sort_findings
 from topology.model.ids import IdKind
 from topology.model.lazy_rows import rows_at
@@ -135,7 +135,7 @@ def _build_named_tree(
     names: Sequence[str],
 ) -> TopologyTree:
     """Return the tree of the groups that have nodes."""
-    columns = columns_of(fabric)
+    columns = fabric.columns
     nodes = _nodes_below(columns.nodes, grouping.groups)
     groups_with_nodes = [index for index in range(len(grouping.groups)) if nodes[index]]
     levels = sorted({grouping.groups[index].rank for index in groups_with_nodes})
@@ -211,7 +211,7 @@ def _parent_name(
 def _find_unplaced(
     fabric: Fabric, plane: Plane, grouping: TierGroups, *, ranks: Ranks, placed: set[str]
 ) -> Iterator[Unplaced]:
-    nodes = columns_of(fabric).nodes
+    nodes = fabric.columns.nodes
     unplaced_hosts = [
         (device, node) for device in plane.hosts if (node := nodes[device]) and node not in placed
     ]

@@ -11,18 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-
 from topology.model.fabric_columns import (
-    DISTANCE_CODES,
-    KIND_CODES,
-    MEDIUM_CODES,
-    STATE_CODES,
     FabricColumns,
-    LinkColumns,
-    Numbers,
-    code_names,
-    rate_column,
 )
 from topology.model.facts import DeviceKind, Finding, GpuDistance, Medium, PortName, PortState
 from topology.model.ids import Id
@@ -85,8 +75,8 @@ class Fabric:
     links: Sequence[Link]
     """Sorted by ports."""
     findings: tuple[Finding, ...]
-    columns: FabricColumns | None = field(default=None, compare=False, repr=False)
-    """The same content as arrays, if the fabric was built from arrays; see `columns_of`."""
+    columns: FabricColumns = field(compare=False, repr=False)
+    """The same content as arrays."""
 
     def port_name(self, port: int) -> PortName:
         """Return the device name and the port name of a port number."""
@@ -97,36 +87,3 @@ class Fabric:
         """Return both ends of a link as text for a message."""
         ends = (self.port_name(link.a), self.port_name(link.b))
         return " and ".join(f"{end.device} port {end.port}" for end in ends)
-
-
-def columns_of(fabric: Fabric) -> FabricColumns:
-    """Return the arrays of a fabric; built from its rows if it has none. Cost: O(ports + links)."""
-    if fabric.columns is not None:
-        return fabric.columns
-    return FabricColumns(
-        names=[device.name for device in fabric.devices],
-        nodes=[device.node for device in fabric.devices],
-        kinds=np.array([KIND_CODES[device.kind] for device in fabric.devices], np.uint8),
-        port_devices=np.array([port.device for port in fabric.ports], np.intp),
-        port_names=[port.name for port in fabric.ports],
-        media=np.array([MEDIUM_CODES[port.medium] for port in fabric.ports], np.uint8),
-        states=np.array([STATE_CODES[port.state] for port in fabric.ports], np.uint8),
-        rates=rate_column([port.rate_bps for port in fabric.ports]),
-        distances=np.array([DISTANCE_CODES[port.gpu_distance] for port in fabric.ports], np.uint8),
-        roce_devices=_number_roce_devices(fabric.ports),
-        links=LinkColumns(
-            a=np.array([link.a for link in fabric.links], np.intp),
-            b=np.array([link.b for link in fabric.links], np.intp),
-            is_one_sided=np.array([link.is_one_sided for link in fabric.links], np.bool_),
-            is_disputed=np.array([link.is_disputed for link in fabric.links], np.bool_),
-            rates=rate_column([link.rate_bps for link in fabric.links]),
-        ),
-    )
-
-
-def _number_roce_devices(ports: Sequence[FabricPort]) -> Numbers:
-    """Return a number for each name of an Ethernet port's RDMA device, 0 for none."""
-    names = [port.rdma_device if port.medium is Medium.ETHERNET else None for port in ports]
-    has_device = np.array([name is not None for name in names], np.bool_)
-    codes = code_names(name or "" for name in names).codes
-    return np.where(has_device, codes + 1, 0).astype(np.int32)

@@ -6,14 +6,14 @@ in the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topology.model.facts import DeviceKind, GpuDistance, Medium, PortState
-from topology.model.lazy_rows import LazyRows, rows_at
+from topology.model.lazy_rows import LazyRows
 
 Index: TypeAlias = NDArray[np.intp]
 Codes: TypeAlias = NDArray[np.uint8]
@@ -82,8 +82,7 @@ class FabricColumns(NamedTuple):
     kinds: Codes
     port_devices: Index
     """Per port, as are the next six columns."""
-    port_names: Sequence[str]
-    """`PortNames` in large fabrics; see `name_codes`."""
+    port_names: PortNames
     media: Codes
     states: Codes
     rates: Rates
@@ -93,24 +92,8 @@ class FabricColumns(NamedTuple):
     roce_devices: Numbers
     """A number for the name of an Ethernet port's RDMA device; 0 if none is known."""
     links: LinkColumns
-    has_shared_image: Flags | None = None
-    """Per device, whether another device has the same system image GUID; None if not computed."""
-
-
-def name_codes(names: Sequence[str], ports: Index) -> NameCodes:
-    """Return the names of the given ports as codes, numbered in any order."""
-    return (
-        names.code(ports)
-        if isinstance(names, PortNames)
-        else code_names(rows_at(names, ports.tolist()))
-    )
-
-
-def code_names(names: Iterable[str]) -> NameCodes:
-    """Return names as codes, numbered in the order of their first occurrence."""
-    code_by_name: dict[str, int] = {}
-    codes = [code_by_name.setdefault(name, len(code_by_name)) for name in names]
-    return NameCodes(np.array(codes, np.intp), list(code_by_name))
+    has_shared_image: Flags
+    """Per device, whether another device has the same system image GUID."""
 
 
 def rate_or_none(rate: int) -> int | None:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from topology.model.fabric import Fabric, FabricPort, columns_of
+from topology.model.fabric import Fabric, FabricPort
 from topology.model.fabric_columns import (
     KIND_CODES,
     MEDIUM_CODES,
@@ -20,7 +20,6 @@ from topology.model.fabric_columns import (
     Flags,
     Index,
     Rates,
-    name_codes,
     rate_or_none,
 )
 from topology.model.facts import DeviceKind, Medium
@@ -122,7 +121,7 @@ def find_cables(fabric: Fabric, *, management_ports: frozenset[int] | None = Non
         fabric: all devices and links.
         management_ports: the management ports of switches, if they are already known.
     """
-    columns = columns_of(fabric)
+    columns = fabric.columns
     links, ends = columns.links, (columns.links.a, columns.links.b)
     a, b = (columns.port_devices[port] for port in ends)
     is_nvlink = columns.media == MEDIUM_CODES[Medium.NVLINK]
@@ -178,7 +177,7 @@ def _management_ports(columns: FabricColumns, between: Flags) -> frozenset[int]:
     ends = np.concatenate([columns.links.a[between], columns.links.b[between]])
     is_ethernet = columns.media[ends] == MEDIUM_CODES[Medium.ETHERNET]
     ports = np.unique(ends[is_ethernet])
-    codes, names = name_codes(columns.port_names, ports)
+    codes, names = columns.port_names.code(ports)
     is_managing = np.array(list(map(is_management_name, names)), np.bool_)
     return frozenset(ports[is_managing[codes]].tolist()) if len(ports) else frozenset()
 

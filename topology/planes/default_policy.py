@@ -19,7 +19,6 @@ from topology.model.fabric_columns import (
     FabricColumns,
     Flags,
     Index,
-    name_codes,
 )
 from topology.model.facts import Medium, PortState
 from topology.model.pair_counts import count_pairs
@@ -99,7 +98,7 @@ def assign_by_switch_names(
     num_others = len(np.unique(owners[is_other]))
     if not (num_others >= MIN_HOSTS or (num_others and num_hosts <= MIN_HOSTS)):
         return []
-    names, texts = name_codes(columns.port_names, ports)
+    names, texts = columns.port_names.code(ports)
     votes = np.zeros((len(texts), len(planes)), np.intp)
     np.add.at(votes, (names[is_linked], found[is_linked]), 1)
     winners = np.where(votes.any(axis=1), votes.argmax(axis=1), len(planes) - 1)[names]

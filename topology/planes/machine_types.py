@@ -29,7 +29,6 @@ from topology.model.fabric_columns import (
     Flags,
     Index,
     Rates,
-    name_codes,
 )
 from topology.model.facts import GpuDistance, Medium, PortState
 from topology.model.ids import natural_key
@@ -143,7 +142,7 @@ def find_machine_types(
 
 
 def _read_ports(columns: FabricColumns, rates: Rates, ports: Index) -> _SlotTable:
-    codes, texts = name_codes(columns.port_names, ports)
+    codes, texts = columns.port_names.code(ports)
     media, rdma = columns.media[ports].astype(np.intp), columns.roce_devices[ports] > 0
     is_rdma = rdma | (media == MEDIUM_CODES[Medium.INFINIBAND])
     distances = columns.distances[ports].astype(np.intp)

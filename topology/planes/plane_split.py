@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topology.model.fabric import Fabric, columns_of
+from topology.model.fabric import Fabric
 from topology.model.fabric_columns import Flags, Index
 from topology.model.pair_counts import count_pairs
 from topology.planes.cables import (
@@ -149,7 +149,7 @@ def split_planes(
             policy, but never to a plane that a policy names.
         cables: the cables of the fabric, if they are already known.
     """
-    cables, columns = cables or find_cables(fabric), columns_of(fabric)
+    cables, columns = cables or find_cables(fabric), fabric.columns
     defined = {policy.name for policy in policies}
     port_planes = PortPlaneMap(len(fabric.ports))
     port_planes.put_each(_assign_by_policy(fabric, cables, policies) if policies else ())
@@ -186,7 +186,7 @@ def _find_open_ports(cables: Cables, port_planes: PortPlaneMap) -> Index:
 def _find_named_planes(fabric: Fabric, cables: Cables, defined: Collection[str]) -> dict[int, str]:
     """Return the plane in the name of each switch, without planes that a policy names."""
     columns = cables.switch_edges.columns
-    names = columns_of(fabric).names
+    names = fabric.columns.names
     is_cabled = np.zeros(len(names), np.bool_)
     for ends in (cables.host_edges.columns.b, columns.a, columns.b):
         is_cabled[ends] = True

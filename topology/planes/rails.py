@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from topology.model.fabric import Fabric, columns_of
-from topology.model.fabric_columns import Flags, name_codes
+from topology.model.fabric import Fabric
+from topology.model.fabric_columns import Flags
 from topology.model.ids import natural_key
 
 _MIN_RAILS: Final = 2
@@ -23,8 +23,8 @@ def number_rails(fabric: Fabric, is_in_plane: Flags) -> dict[int, int]:
         is_in_plane: one flag per port: whether a host has it in the plane.
     """
     ports = np.flatnonzero(is_in_plane)
-    codes, texts = name_codes(columns_of(fabric).port_names, ports)
-    num_hosts = len(np.unique(columns_of(fabric).port_devices[ports]))
+    codes, texts = fabric.columns.port_names.code(ports)
+    num_hosts = len(np.unique(fabric.columns.port_devices[ports]))
     counts = np.bincount(codes, minlength=len(texts)).tolist()
     usual = [text for text, count in zip(texts, counts, strict=True) if 2 * count >= num_hosts]
     if len(usual) < _MIN_RAILS:

@@ -27,8 +27,8 @@ from tests.topology.sources.plain import case_id, cases
 from tests.topology.verdicts import collect_claims
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin, SweptClaims
-from topology.model.fabric import Fabric, columns_of
-from topology.model.fabric_columns import FabricColumns, name_codes
+from topology.model.fabric import Fabric
+from topology.model.fabric_columns import KINDS, MEDIA, STATES, FabricColumns, rate_or_none
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
 from topology.model.lazy_rows import LazyRows, rows_at
@@ -98,8 +98,8 @@ def same(sweeps: Sequence[SweptClaims], beside: Sequence[Claim] = ()) -> None:
     plain = [claim for sweep in sweeps for claim in expanded(sweep)]
     expected = build_fabric([*plain, *reversed(beside)])
     assert fabric == expected
-    compare(columns_of(fabric), columns_of(expected))
-    assert np.asarray(columns_of(fabric).has_shared_image).tolist() == boxed(expected)
+    compare(fabric.columns, expected.columns)
+    assert np.asarray(fabric.columns.has_shared_image).tolist() == boxed(expected)
 
 
 def boxed(fabric: Fabric) -> list[bool]:
@@ -119,7 +119,7 @@ def compare(columns: FabricColumns, expected: FabricColumns) -> None:
 
 
 def _arrays(columns: FabricColumns) -> list[npt.NDArray[np.generic]]:
-    codes = name_codes(columns.port_names, np.arange(len(columns.port_devices)))
+    codes = columns.port_names.code(np.arange(len(columns.port_devices)))
     assert len(set(codes.texts)) == len(codes.texts)
     names = [codes.texts[code] for code in codes.codes]
     rest = (
@@ -209,9 +209,18 @@ def test_lazy_rows_equal_the_tuple() -> None:
         LazyRows(4, squares)[4]
 
 
-def test_a_fabric_of_rows_has_equal_columns() -> None:
+def test_the_columns_of_a_fabric_have_the_content_of_its_rows() -> None:
     fabric = build_fabric([swept(SWEEP.encode())])
-    compare(columns_of(fabric), columns_of(replace(fabric, columns=None)))
+    columns = fabric.columns
+    assert columns.names == [device.name for device in fabric.devices]
+    assert [KINDS[code] for code in columns.kinds] == [device.kind for device in fabric.devices]
+    arrays = (columns.port_devices, columns.media, columns.states, columns.rates)
+    assert [row[:5] for row in fabric.ports] == [
+        (device, name, MEDIA[medium], STATES[state], rate_or_none(rate))
+        for name, device, medium, state, rate in zip(columns.port_names, *arrays, strict=True)
+    ]
+    ends = zip(columns.links.a, columns.links.b, strict=True)
+    assert [(link.a, link.b) for link in fabric.links] == list(ends)
 
 
 @pytest.mark.parametrize("mix", MIXES)

@@ -169,10 +169,8 @@ class _Search:
         """The names of the ports that the hosts have in the plane."""
         import numpy as np
 
-        from topology.model.fabric import columns_of
-
         ports = self.plane.ports.numbers
-        is_own = np.isin(columns_of(self.fabric).port_devices[ports], self.hosts)
+        is_own = np.isin(self.fabric.columns.port_devices[ports], self.hosts)
         return {port: self.fabric.port_name(port) for port in ports[is_own].tolist()}
 
     @cached_property
