@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from topology.model.errors import show
+from topology.model.tree import Unplaced
 
 NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 
@@ -106,6 +107,8 @@ class Placement:
     domain_verdicts: tuple[DomainVerdict, ...] = ()
     preset_details: Mapping[str, Any] = field(default_factory=lambda: NO_DETAILS)
     """Details that only one preset computes: buckets, the sequence of pods, scores of nodes."""
+    unplaced: tuple[Unplaced, ...] = ()
+    """The nodes of the placement that have no place in the tree, in natural order."""
 
     def render(self) -> dict[str, Any]:
         """Return the JSON document that `toponaut place -o json` prints."""
@@ -125,8 +128,13 @@ class Placement:
                 {"name": row.name, "verdict": row.verdict.value, "needs": row.needs}
                 for row in self.domain_verdicts
             ],
+            **self._render_unplaced(),
             **self.preset_details,
         }
+
+    def _render_unplaced(self) -> dict[str, Any]:
+        rows = [{"node": row.node, "reason": row.reason} for row in self.unplaced]
+        return {"unplaced": rows} if rows else {}
 
 
 def describe_reason(reason: Reason) -> str:

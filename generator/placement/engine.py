@@ -35,13 +35,14 @@ from generator.placement.explain import (
     judge_domains,
     no_domain_reason,
 )
-from generator.placement.presets import PRESETS, ObjectiveKey
+from generator.placement.presets import CLOSENESS_KEYS, PRESETS, ObjectiveKey
 from generator.placement.problem.constraints import is_allowed, require_allowed
-from generator.placement.problem.objective import PlacementCandidate, render_objective
+from generator.placement.problem.objective import Objective, PlacementCandidate, render_objective
 from generator.placement.problem.preemption import find_evictable, without_evictable
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
 from generator.placement.solve.solver import solve_greedily, solve_with_eviction
+from topology.model.tree import Unplaced
 
 SEARCH_STEPS = 1_000_000
 """Step budget of a preset's walk, and of the exact search: about half a second."""
@@ -155,6 +156,46 @@ def _solve_in_time(problem: Problem, *, explains: bool) -> Placement:
 
 def _find_best(problem: Problem) -> tuple[PlacementCandidate | None, bool]:
     """Return the best placement found, and whether the search ended, which proves a None.
+
+    A node without a place in the tree is a domain by itself, so it is the tightest one at all
+    tiers above it. If another placement gives the gang as much, that one is returned.
+    """
+    best, is_proved = _find_any(problem)
+    takes_last = PRESETS[problem.request.preset].takes_unplaced_last
+    if best is None or not takes_last or not _list_unplaced(problem, best):
+        return best, is_proved
+    placed, _ = _find_any(_without_unplaced(problem))
+    if placed is None or _measure_closeness(problem, placed) > _measure_closeness(problem, best):
+        return best, is_proved
+    objective = Objective(problem, placed.positions, placed.objective.strategy)
+    return replace(placed, objective=objective), is_proved
+
+
+def _list_unplaced(problem: Problem, candidate: PlacementCandidate) -> list[Unplaced]:
+    """Return the nodes of a placement that have no place in the tree, with the reasons."""
+    snapshot = problem.snapshot
+    used = {node for row in candidate.positions for node in row if node >= snapshot.num_tree_nodes}
+    reasons = {row.node: row.reason for row in snapshot.tree.unplaced} if used else {}
+    names = [snapshot.specs[node].name for node in sorted(used)]
+    return [Unplaced(name, reasons.get(name, "no source shows it")) for name in names]
+
+
+def _without_unplaced(problem: Problem) -> Problem:
+    """Return the problem with the nodes of the tree alone."""
+    snapshot = problem.snapshot
+    schedulable = snapshot.schedulable.copy()
+    schedulable[snapshot.num_tree_nodes :] = False
+    inside = replace(snapshot, schedulable=schedulable)
+    return build_problem(inside, problem.request, problem.evictable, budget=problem.budget)
+
+
+def _measure_closeness(problem: Problem, candidate: PlacementCandidate) -> tuple[int, ...]:
+    order = [term for term in problem.objective_order if term.key in CLOSENESS_KEYS]
+    return candidate.objective.vector(order)
+
+
+def _find_any(problem: Problem) -> tuple[PlacementCandidate | None, bool]:
+    """Return the best placement, wherever its nodes are, and whether the search ended.
 
     A placement is proved only if both the steps of the preset's scheduler and the search ended.
     """
@@ -284,4 +325,5 @@ def build_answer(problem: Problem, candidate: PlacementCandidate, *, explains: b
         victims=eviction.victim_names(problem.evictable) if eviction and problem.evictable else (),
         domain_verdicts=judge_domains(problem, tier, candidate) if explains else (),
         preset_details=candidate.make_details() if explains else NO_DETAILS,
+        unplaced=tuple(_list_unplaced(problem, candidate)) if explains else (),
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, islice
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from topology.model.errors import list_some, show
 MAX_SHOWN_DOMAINS = 16
 """Most domains that are listed per tier, the nearest misses first; one line counts the rest."""
 MAX_SHOWN_RESOURCES = 12
+MAX_FREED_NODES = 4
 MAX_SHOWN_NAMES = 64
 SLOTS: Final = "slots"
 
@@ -182,17 +183,49 @@ def judge_domains(
         tier: the tier of the chosen domain, or the highest allowed tier if there is none.
         candidate: the placement; None if there is none.
     """
-    chosen = -1
-    num_pods = problem.min_pods
+    chosen, num_pods = -1, problem.min_pods
     if candidate is not None:
         start = candidate.objective[ObjectiveKey.NAMES][0]
         chosen = int(problem.snapshot.levels.unit_of_node[tier][start])
         num_pods = candidate.objective[ObjectiveKey.PLACED][0]
     shortage = find_shortage(problem) if candidate is None else ""
-    rows = _judge_tier(problem, tier, chosen, num_pods, shortage)
+    demand = _Demand(num_pods, _unit_of_demand(problem), shortage, _count_used(problem))
+    rows = _judge_tier(problem, tier, chosen, demand)
     if tier > 1:
-        rows += _judge_tier(problem, tier - 1, -1, num_pods, shortage)
+        rows += _judge_tier(problem, tier - 1, -1, demand)
     return tuple(rows)
+
+
+class _Demand(NamedTuple):
+    """What a domain must have room for."""
+
+    num_pods: int
+    unit: str
+    """The word for what a domain has room for: slots, if each pod takes one, else pods."""
+    shortage: str
+    """Why no node has room for a pod; empty if that is no matter of size."""
+    used: IntArray | None
+    """Per node: how many more pods would fit if nothing ran there; None: not counted."""
+
+
+def _unit_of_demand(problem: Problem) -> str:
+    """Return the word for what a domain has room for: slots, if each pod takes one, else pods."""
+    takes_one = all(group.request == ((SLOTS, 1),) for group in problem.request.groups)
+    return SLOTS if takes_one else "pods"
+
+
+def _count_used(problem: Problem) -> IntArray | None:
+    """Return per node how many more pods would fit if nothing ran there; None for unequal pods.
+
+    Cost: O(nodes × resources).
+    """
+    snapshot, shape = problem.snapshot, problem.shapes[0]
+    needs = [(name, need) for name, need in shape.request.items() if need]
+    if len(problem.shapes) > 1 or not needs:
+        return None
+    most = [snapshot.quantities(name, counts_free=False) // need for name, need in needs]
+    fits = np.minimum(np.minimum.reduce(most), snapshot.max_node_slots)
+    return np.asarray(np.where(shape.allowed, np.maximum(fits - shape.slots, 0), 0))
 
 
 def find_shortage(problem: Problem) -> str:
@@ -218,9 +251,8 @@ def find_shortage(problem: Problem) -> str:
     return ""
 
 
-def _judge_tier(
-    problem: Problem, tier: int, chosen: int, num_pods: int, shortage: str
-) -> list[DomainVerdict]:
+def _judge_tier(problem: Problem, tier: int, chosen: int, demand: _Demand) -> list[DomainVerdict]:
+    num_pods = demand.num_pods
     slots = problem.shapes[problem.scarcest_shape].slots_by_tier[tier]
     if 0 < tier < problem.root:
         # A node outside the tree is its own unit of every tier, and no domain.
@@ -232,46 +264,65 @@ def _judge_tier(
     order = [chosen, *(unit for unit in nearest_first if unit != chosen)]
     shown = [unit for unit in order if unit >= 0][:MAX_SHOWN_DOMAINS]
     rows = [
-        _judge_domain(problem, tier, unit, slots, (chosen, num_pods, shortage)) for unit in shown
+        _judge_chosen(problem, tier, unit, slots, demand)
+        if unit == chosen
+        else _judge_domain(problem, tier, unit, slots, demand, is_open=chosen >= 0)
+        for unit in shown
     ]
     if len(slots) > len(shown):
         hidden_slots = np.delete(slots, shown)
+        low, high = int(hidden_slots.min()), int(hidden_slots.max())
+        room = str(low) if low == high else f"{low} to {high}"
         rows.append(
             DomainVerdict(
                 f"{len(hidden_slots)} more",
                 VerdictKind.INFEASIBLE if chosen < 0 else VerdictKind.REJECTED,
-                f"{int(hidden_slots.min())} to {int(hidden_slots.max())} slots for {num_pods} pods",
+                f"room for {room} of {num_pods} {demand.unit}",
             )
         )
     return rows
 
 
-def _judge_domain(
-    problem: Problem,
-    tier: int,
-    unit: int,
-    slots: IntArray,
-    chosen_pods_and_shortage: tuple[int, int, str],
+def _judge_chosen(
+    problem: Problem, tier: int, unit: int, slots: IntArray, demand: _Demand
 ) -> DomainVerdict:
-    chosen, num_pods, shortage = chosen_pods_and_shortage
-    name, num_slots = unit_name(problem, tier, unit), int(slots[unit])
-    if unit == chosen:
-        return DomainVerdict(name, VerdictKind.CHOSEN, f"{num_pods} of {num_slots} slots")
+    needs = f"{demand.num_pods} of {int(slots[unit])} {demand.unit}"
+    return DomainVerdict(unit_name(problem, tier, unit), VerdictKind.CHOSEN, needs)
+
+
+def _judge_domain(
+    problem: Problem, tier: int, unit: int, slots: IntArray, demand: _Demand, *, is_open: bool
+) -> DomainVerdict:
+    """Return the verdict on a domain that is not chosen; `is_open`: another one is."""
+    name, num_slots, num_pods = unit_name(problem, tier, unit), int(slots[unit]), demand.num_pods
     if num_slots < num_pods:
-        short = num_pods - num_slots
-        more = shortage or f"needs {short} more"
+        more = demand.shortage or _describe_miss(problem, tier, unit, num_pods - num_slots, demand)
         num_closed = _count_closed_nodes(problem, tier, unit)
         more += f"; {num_closed} nodes are in exclusive domains" if num_closed else ""
-        needs = f"{name}: {num_slots} of {num_pods} slots; {more}"
+        needs = f"{name}: {num_slots} of {num_pods} {demand.unit}; {more}"
         return DomainVerdict(name, VerdictKind.INFEASIBLE, needs)
-    if chosen < 0:
-        needs = (
-            f"{name}: {num_slots} slots for {num_pods} pods, but no placement in it meets the "
-            "other constraints"
-        )
+    room = f"{name}: room for {num_slots} {demand.unit}, needs {num_pods}"
+    if not is_open:
+        needs = f"{room}, but no placement in it meets the other constraints"
         return DomainVerdict(name, VerdictKind.INFEASIBLE, needs)
-    needs = f"{name}: {num_slots} slots for {num_pods} pods; ranks below the chosen domain"
-    return DomainVerdict(name, VerdictKind.REJECTED, needs)
+    return DomainVerdict(name, VerdictKind.REJECTED, f"{room}; ranks below the chosen domain")
+
+
+def _describe_miss(problem: Problem, tier: int, unit: int, short: int, demand: _Demand) -> str:
+    """Return how many pods have no room, and the fewest nodes to free for them, if these exist."""
+    text = f"needs {short} more"
+    if demand.used is None:
+        return text
+    levels = problem.snapshot.levels
+    start, stop = int(levels.starts[tier][unit]), int(levels.stops[tier][unit])
+    used = demand.used[start:stop]
+    order = np.argsort(-used, kind="stable")
+    num_nodes = int(np.searchsorted(np.cumsum(used[order]), short)) + 1
+    if num_nodes > len(used):
+        return text
+    names = [show(problem.snapshot.specs[start + at].name) for at in sorted(order[:num_nodes])]
+    what = f"{short} more {SLOTS}" if demand.unit == SLOTS else f"room for {short}"
+    return f"{text}: free {what} on {list_some(names, MAX_FREED_NODES)}"
 
 
 def _count_closed_nodes(problem: Problem, tier: int, unit: int) -> int:

@@ -226,6 +226,11 @@ class PresetRules:
     """Whether pods are placed one by one, by buckets of roles and scores of nodes."""
     refills_leaves: bool = False
     """Whether equally good leaves are told apart as Slurm's tree plugin does."""
+    takes_unplaced_last: bool = True
+    """Whether a node without a place in the tree is used only if no other placement is as close.
+
+    Most systems do not know such a node. Those that score each node by itself decide by its score.
+    """
     ignores_running_without_tiers: bool = False
     """Whether a request that names no tier ignores the running pods of the gang.
 
@@ -236,6 +241,13 @@ class PresetRules:
     def has_steps(self) -> bool:
         """Whether a procedure places the gang before the search does."""
         return self.walk is not None or self.uses_task_buckets
+
+
+CLOSENESS_KEYS = frozenset(ObjectiveKey) - {
+    *(ObjectiveKey.ISLANDS, ObjectiveKey.DOMAINS, ObjectiveKey.SURPLUS, ObjectiveKey.NAMES),
+    *(ObjectiveKey.PARENT_SURPLUS, ObjectiveKey.FRAGMENTATION),
+}
+"""What a gang gets and evicts; the other keys are about what stays free, and about names."""
 
 
 def _terms(text: str) -> tuple[ObjectiveTerm, ...]:
@@ -350,6 +362,7 @@ PRESETS: MappingProxyType[Preset, PresetRules] = MappingProxyType(
         Preset.TASK_TOPOLOGY: PresetRules(
             order=_terms("+placed strategy job_tier traffic domains surplus names"),
             uses_task_buckets=True,
+            takes_unplaced_last=False,
         ),
         Preset.SLURM_TREE: PresetRules(
             order=_terms(
@@ -359,6 +372,7 @@ PRESETS: MappingProxyType[Preset, PresetRules] = MappingProxyType(
         ),
         Preset.KUBERNETES: PresetRules(
             order=_terms("+placed strategy +existing surplus job_tier names"),
+            takes_unplaced_last=False,
             walk=PlacementWalk(
                 candidate_tiers=CandidateTiers.REQUIRED_ONLY,
                 domain_order=(DomainSort(SortKey.TREE_ORDER),),

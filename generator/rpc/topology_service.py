@@ -32,6 +32,7 @@ from generator.rpc.published_state import PublishedState, TreeRevision
 from generator.rpc.status_errors import FailureKind, build_abort
 from generator.rpc.toponaut.v1 import topology_pb2 as pb
 from generator.rpc.toponaut.v1 import topology_pb2_grpc
+from generator.rpc.toponaut.v1.placement_pb2 import UnplacedNode
 from runtime.fair_share import FairShare
 from topology.model.errors import show
 from topology.model.facts import Finding, FindingKind
@@ -40,7 +41,7 @@ SEARCH_BUDGET_S: Final = 1.0
 """Limit of each search for a waiting gang, because many callers may wait."""
 _SEARCH_GRACE_S: Final = 5.0
 """gRPC itself ends a call at its deadline and reports that; the wait outlasts it by this time."""
-TreeRow = pb.Domain | pb.UnplacedNode
+TreeRow = pb.Domain | UnplacedNode
 
 
 class TopologyServicer(topology_pb2_grpc.TopologyServiceServicer):
@@ -220,8 +221,8 @@ def _select_domains(rows: list[TreeRow]) -> list[pb.Domain]:
     return [row for row in rows if isinstance(row, pb.Domain)]
 
 
-def _select_unplaced(rows: list[TreeRow]) -> list[pb.UnplacedNode]:
-    return [row for row in rows if isinstance(row, pb.UnplacedNode)]
+def _select_unplaced(rows: list[TreeRow]) -> list[UnplacedNode]:
+    return [row for row in rows if isinstance(row, UnplacedNode)]
 
 
 def _decode_kinds(request: pb.ListFindingsRequest) -> frozenset[str]:

@@ -76,6 +76,9 @@ class UniformGangs:
         priority = requests[0].priority if requests else 0
         self._view = view_for(snapshot, NO_GANG, priority)
         self._free = FreeCapacity(self._view)
+        starts = self._free.levels.starts[LEAF_TIER]
+        self._num_leaves = int(np.searchsorted(starts, snapshot.num_tree_nodes))
+        """A node outside the tree is a leaf by itself; these are the last ones."""
         self._shape_indexes: dict[tuple[object, ...], int] = {}
         plain = [row for row in requests if row.gang not in self._known]
         examples = {row.cache_key: row for row in plain if row.priority == priority}
@@ -159,7 +162,10 @@ class UniformGangs:
         for leaf in {leaf_of.item(use.node) for use in self._free.changes[ranked.num_seen :]}:
             ranked.ranks[leaf] = self._rank(ranked, leaf)
         ranked.num_seen = len(self._free.changes)
-        best = int(ranked.ranks.min())
+        ranks = ranked.ranks[: self._num_leaves]
+        if not len(ranks) or ranks.min() > NODE_COUNT_OFFSET:
+            ranks = ranked.ranks  # no node of the tree holds the gang
+        best = int(ranks.min())
         is_spread = best > NODE_COUNT_OFFSET
         if best == NO_FIT or (is_spread and ranked.max_tier < LEAF_TIER):
             return None
@@ -167,7 +173,7 @@ class UniformGangs:
             levels,
             self._free.slots_by_tier(ranked.shape),
             LEAF_TIER,
-            (ranked.ranks == best).nonzero()[0],
+            (ranks == best).nonzero()[0],
         )
         distinct: dict[tuple[int, ...], int] = {}
         for leaf in leaves.tolist() if is_spread else leaves[:1].tolist():

@@ -21,6 +21,7 @@ from generator.placement.answer import (
 )
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from topology.model.errors import InvariantError
+from topology.model.tree import Unplaced
 
 
 def encode_placement(placement: Placement) -> pb.Placement:
@@ -76,6 +77,7 @@ def decode_placement(message: pb.Placement) -> Placement:
             DomainVerdict(row.name, VerdictKind(row.verdict), row.needs) for row in message.domains
         ),
         preset_details=_decode_preset_details(message),
+        unplaced=tuple(Unplaced(row.node, row.reason) for row in message.unplaced),
     )
 
 

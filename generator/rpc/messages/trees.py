@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from generator.rpc.toponaut.v1 import topology_pb2 as pb
+from generator.rpc.toponaut.v1.placement_pb2 import UnplacedNode
 from topology.model.facts import Finding, PortName, Severity
 from topology.model.tree import Domain, TopologyTree, Unplaced
 
@@ -29,7 +30,7 @@ def _encode_domain(tree: TopologyTree, domain: Domain, first: int) -> pb.Domain:
     )
 
 
-def encode_tree_rows(tree: TopologyTree, start: int = 0) -> Iterator[pb.Domain | pb.UnplacedNode]:
+def encode_tree_rows(tree: TopologyTree, start: int = 0) -> Iterator[pb.Domain | UnplacedNode]:
     """Yield the rows of a tree from a position on: its domains, then its unplaced nodes."""
     for domain, first in islice(_iterate_positions(tree), start, None):
         if domain is None:
@@ -52,15 +53,15 @@ def _iterate_positions(tree: TopologyTree) -> Iterator[tuple[Domain | None, int]
         yield None, index
 
 
-def encode_unplaced(unplaced: Unplaced) -> pb.UnplacedNode:
+def encode_unplaced(unplaced: Unplaced) -> UnplacedNode:
     """Return the row of a node that is in no domain."""
-    return pb.UnplacedNode(node=unplaced.node, reason=unplaced.reason)
+    return UnplacedNode(node=unplaced.node, reason=unplaced.reason)
 
 
 class TreeChange(NamedTuple):
     """The difference between two trees."""
 
-    changed_rows: Iterator[pb.Domain | pb.UnplacedNode]
+    changed_rows: Iterator[pb.Domain | UnplacedNode]
     """Rows of new or changed domains and unplaced nodes."""
     removed_domains: tuple[str, ...]
     removed_unplaced: tuple[str, ...]
@@ -72,7 +73,7 @@ def compare_trees(before: TopologyTree, after: TopologyTree) -> TreeChange:
     before_reasons = {unplaced.node: unplaced.reason for unplaced in before.unplaced}
     after_reasons = {unplaced.node: unplaced.reason for unplaced in after.unplaced}
 
-    def rows() -> Iterator[pb.Domain | pb.UnplacedNode]:
+    def rows() -> Iterator[pb.Domain | UnplacedNode]:
         for domain, first in _iterate_positions(after):
             if domain is None:
                 unplaced = after.unplaced[first]

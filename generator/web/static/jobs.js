@@ -13,7 +13,7 @@ function countFree(jobs, tier, quantity) {
   const needed = Math.max(1, Math.ceil(quantity / Math.max(jobs.perNode, 1)));
   const free = sumHosts((seat) => jobs.free[seat]);
   const whole = sumHosts((seat) => Number(jobs.perNode > 0 && jobs.free[seat] >= jobs.perNode));
-  return page.domains.filter((domain) => domain.tier === tier).map((domain) => ({ name: domain.name, free: free(domain), whole: whole(domain), slots: Math.floor(whole(domain) / needed) }));
+  return page.domains.filter((domain) => domain.tier === tier).map((domain) => ({ name: domain.name, free: free(domain), whole: whole(domain), fits: Math.floor(whole(domain) / needed) }));
 }
 
 function showWanted(jobs, quantity) {
@@ -91,16 +91,16 @@ function showJobs(address) {
   const picture = make("div", { id: "job-partition", className: "chart", tabIndex: 0, role: "img", "aria-label": "Where gangs run. Arrow keys move among domains and hosts." });
   const [free, gangs] = [make("div", { id: "capacity" }), make("div", { id: "gangs" })];
   const rows = countFree(jobs, tier, quantity);
-  const total = rows.reduce((sum, row) => sum + row.slots, 0);
+  const total = rows.reduce((sum, row) => sum + row.fits, 0);
   fill(room,
     make("div", { className: "card" }, make("div", { className: "bar" }, jobs.isKnown ? makeLegend(buildPaint("jobs").legend) : empty("It is unknown which gangs run.")), picture),
     shown?.element,
     make("div", { className: "columns even" },
       make("div", { className: "card" }, make("h2", null, "What a gang gets"),
         make("div", { className: "bar" }, makeField("size", "A gang of", size), jobs.resource), make("div", { id: "wanted" }, showWanted(jobs, quantity))),
-      make("div", { className: "card" }, make("h2", null, "Free slots"),
+      make("div", { className: "card" }, make("h2", null, "Room for more gangs"),
         make("div", { className: "bar" }, makeField("tier", "In each", choiceOf("tier", String(tier), page.tiers.map((name, index) => [String(index + 1), name])))),
-        make("p", { id: "slots" }, `${total} slots of ${quantity} ${jobs.resource} are left, each in one ${page.tiers[tier - 1] ?? "domain"} and on whole nodes.`), free)),
+        make("p", { id: "room" }, `${showCount(total, "gang")} of ${quantity} ${jobs.resource} still fit, each in one ${page.tiers[tier - 1] ?? "domain"} and on whole nodes.`), free)),
     make("div", { className: "card" }, make("h2", null, "Gangs that run"), make("p", { className: "soft" }, jobs.isKnown ? `${jobs.gangs.length} of ${showCount(jobs.numGangs, "gang")} shown` : "It is unknown which gangs run."), gangs));
   const map = new Partition(picture, { onOpen: ({ domain, device }) => { location.hash = new URLSearchParams(device === undefined ? { view: "fabric", domain: page.domains[domain].name } : placeOf(device)); } });
   map.marked = new Set(gang?.nodes ?? []);
@@ -108,8 +108,8 @@ function showJobs(address) {
   shown?.draw?.();
   makeTable(free, [
     { title: "Domain", field: "name", width: 140, grow: 2, priority: 0, format: asLink((row) => ({ view: "fabric", domain: row.name })) },
-    { title: "Slots", field: "slots", isNumber: true, width: 70, priority: 0 }, { title: "Whole nodes free", field: "whole", isNumber: true, width: 130 }, { title: "Free", field: "free", isNumber: true, width: 80 },
-  ], rows, { height: rows.length > 8 ? 300 : undefined, sort: [{ column: "slots", dir: "desc" }], label: "Free slots of each domain" });
+    { title: "Gangs", field: "fits", isNumber: true, width: 70, priority: 0 }, { title: "Whole nodes free", field: "whole", isNumber: true, width: 130 }, { title: "Free", field: "free", isNumber: true, width: 80 },
+  ], rows, { height: rows.length > 8 ? 300 : undefined, sort: [{ column: "fits", dir: "desc" }], label: "Room in each domain" });
   makeTable(gangs, [
     { title: "Gang", field: "name", width: 160, grow: 2, priority: 0, format: (cell) => link(cell.getValue(), { view: "jobs", gang: cell.getValue() }) },
     { title: "Pods", field: "pods", isNumber: true, width: 70, priority: 0 }, { title: "Within one", field: "tier", width: 110, priority: 1 },

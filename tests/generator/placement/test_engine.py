@@ -9,6 +9,7 @@ import pytest
 from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
+from generator.placement.presets import PRESETS, Preset
 from tests.generator.placement.documents import cluster, racks, request, workers
 from topology.model.tree import build_tree
 
@@ -75,6 +76,20 @@ def test_it_uses_nodes_outside_the_tree_only_without_any_tier() -> None:
     snapshot = cluster(racks(1), {"out": NodeSpec("out", {"slots": 2})})
     assert place(snapshot, request()).assignment == {"workers": ("out", "out")}
     assert not place(snapshot, request(preferred=["rack"])).is_feasible
+
+
+@pytest.mark.parametrize("preset", [row for row in Preset if PRESETS[row].takes_unplaced_last])
+def test_it_takes_a_node_without_a_place_last_among_equals(preset: str) -> None:
+    out = {"a0": NodeSpec("a0", {"slots": 1}), "a1": NodeSpec("a1", {"slots": 4})}
+    snapshot = cluster(racks(2, 2), out)
+
+    def assign(count: int) -> set[str | None]:
+        found = place(snapshot, request(groups=workers(count), preset=preset))
+        assert {row.node for row in found.unplaced} == out.keys() & found.assignment["workers"]
+        return set(found.assignment["workers"])
+
+    assert assign(1) < set(snapshot.tree.nodes)
+    assert assign(4) in ({"a1"}, set(snapshot.tree.nodes))  # one node is closer than two racks
 
 
 def test_it_answers_on_a_cluster_without_nodes() -> None:

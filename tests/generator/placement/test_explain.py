@@ -227,6 +227,8 @@ def test_the_verdict_counts_the_minimum_of_the_gang() -> None:
 
 
 SLOTS_NOT_LISTED = "nodes list no slots, and an unused node counts as one; they list cpu, gpu"
+FREE_N0 = "needs 4 more: free room for 4 on n0"
+FREE_ALL = "needs 4 more: free room for 4 on n0, n1, n2, n3"
 FULL = {"slots": 8, "cpu": 64_000, "gpu": 8}
 KUBE = FULL | {"slots": 1}
 """A Node of a cluster, which lists no slots: it counts as one."""
@@ -246,10 +248,8 @@ KUBE = FULL | {"slots": 1}
             FULL, FULL, {"gpu": 9}, "a pod needs 9 gpu, and the largest node lists 8", id="too much"
         ),
         pytest.param({"slots": 1}, None, {"gpu": 1}, "no node lists gpu; nodes list slots", id="-"),
-        pytest.param(FULL, {"gpu": 0}, {"gpu": 1}, "needs 4 more", id="no shortage of capacity"),
-        pytest.param(
-            FULL, FULL | {"slots": 0}, {"slots": 8}, "needs 4 more", id="slots that are listed"
-        ),
+        pytest.param(FULL, {"gpu": 0}, {"gpu": 1}, FREE_N0, id="no shortage of capacity"),
+        pytest.param(FULL, FULL | {"slots": 0}, {"slots": 8}, FREE_ALL, id="slots that are listed"),
     ],
 )
 def test_it_says_which_resources_nodes_list(
@@ -259,8 +259,25 @@ def test_it_says_which_resources_nodes_list(
     nodes = {name: NodeSpec(name, capacity, free) for name in tree.nodes}
     found = place(cluster(tree, nodes), request(groups=workers(4, request=per_pod)))
     assert {row.needs for row in found.domain_verdicts} == {
-        f"{row.name}: 0 of 4 slots; {why}" for row in found.domain_verdicts
+        f"{row.name}: 0 of 4 {'slots' if per_pod == {'slots': 1} else 'pods'}; {why}"
+        for row in found.domain_verdicts
     }
+
+
+def test_it_names_the_fewest_nodes_that_make_room_if_they_are_freed() -> None:
+    tree = racks(4, 2)
+    used = {"n0": 1, "n1": 3, "n2": 4, "n3": 0, "n4": 4, "n5": 4}
+    nodes = {name: NodeSpec(name, {"slots": 4}, {"slots": 4 - num}) for name, num in used.items()}
+
+    def explain(count: int) -> list[str]:
+        gang = request(groups=workers(count), required="rack")
+        return [row.needs for row in place(cluster(tree, nodes), gang).domain_verdicts]
+
+    assert explain(10) == [
+        "r0: 8 of 10 slots; needs 2 more: free 2 more slots on n2",
+        "r1: 0 of 10 slots; needs 10 more",  # more than its nodes have
+    ]
+    assert explain(14)[0] == "r0: 8 of 14 slots; needs 6 more: free 6 more slots on n1, n2"
 
 
 def test_it_says_so_for_any_group() -> None:
@@ -304,5 +321,5 @@ def test_it_counts_the_domains_that_it_does_not_list() -> None:
     assert len(found.domain_verdicts) == 17
     assert (found.domain_verdicts[-1].name, found.domain_verdicts[-1].needs) == (
         "24 more",
-        "1 to 1 slots for 2 pods",
+        "room for 1 of 2 slots",
     )

@@ -170,7 +170,7 @@ def test_a_finding_is_set_aside_by_a_line_that_the_page_shows(
     assert len(read_silences(silences)) == 1
 
 
-def test_the_jobs_show_gangs_free_slots_and_what_a_gang_gets(
+def test_the_jobs_show_gangs_room_for_more_and_what_a_gang_gets(
     address: str, browser: Browser
 ) -> None:
     browser.open(f"{address}#view=jobs&size=64")
@@ -178,7 +178,7 @@ def test_the_jobs_show_gangs_free_slots_and_what_a_gang_gets(
         assert gang in text_of(browser, "#gangs")
     assert "1 outside of the tree" in text_of(browser, "#gangs")
     assert "gets nodes within one leaf" in text_of(browser, "#wanted")
-    assert re.match(r"\d+ slots of 64 nvidia.com/gpu are left", text_of(browser, "#slots"))
+    assert re.match(r"\d+ gangs of 64 nvidia.com/gpu still fit", text_of(browser, "#room"))
     browser.open(f"{address}#view=jobs&size=256")
     assert "does not fit: no-fit, tier core, 31 of 32 pods fit" in text_of(browser, "#wanted")
     assert "infeasible: core-01-16: 31 of" in text_of(browser, "#wanted")

@@ -17,7 +17,7 @@ from topology.model.errors import show
 if TYPE_CHECKING:
     from generator.placement.preset_comparison import PresetResult
 
-_COLUMNS: Final = ("PRESET", "TIER", "PODS", "DOMAINS USED", "FREE SLOTS IN THEM", "VICTIMS", "")
+_COLUMNS: Final = ("PRESET", "TIER", "PODS", "DOMAINS USED", "ROOM FOR MORE PODS", "VICTIMS", "")
 
 
 @options.command(
@@ -37,7 +37,7 @@ def command(
     timeout: float = options.TIMEOUT,
     output: str = options.OUTPUT,
 ) -> None:
-    """Place a gang under each preset, and compare tiers, domains, free slots and victims.
+    """Place a gang under each preset, and compare tiers, domains, room left and victims.
 
     Each preset may take the full --timeout. Nothing is written.
     """

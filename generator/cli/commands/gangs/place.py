@@ -36,7 +36,6 @@ from generator.placement.answer import (
 )
 from generator.placement.presets import Preset
 from topology.model.errors import show
-from topology.model.ids import natural_key
 from topology.model.tree import TopologyTree
 
 if TYPE_CHECKING:
@@ -121,8 +120,7 @@ def command(
         placement = place(snapshot, wanted, clock=time.monotonic)
     placement = loaded.with_given_names(placement)
     _print_placement(placement, cluster.tree if cluster else None, output)
-    if cluster is not None:
-        _note_unknown_places(placement, cluster.tree)
+    _note_unknown_places(placement)
     note_unknown_level(placement, loaded)
     if cluster is not None and not placement.is_feasible:
         note_missing_capacity(cluster)
@@ -154,17 +152,14 @@ def _print_placement(placement: Placement, tree: TopologyTree | None, output: st
     )
 
 
-def _note_unknown_places(placement: Placement, tree: TopologyTree) -> None:
+def _note_unknown_places(placement: Placement) -> None:
     """Print on stderr which nodes of the answer are in no domain: they may be unreachable."""
-    reasons = {row.node: row.reason for row in tree.unplaced}
-    placed = frozenset(tree.nodes)
-    used = {row.node for row in list_ranks(placement)} - placed
-    for node in sorted(used, key=natural_key)[:_MAX_UNKNOWN]:
-        why = show(reasons.get(node, "no source shows it"), MAX_MESSAGE)
+    for node, reason in placement.unplaced[:_MAX_UNKNOWN]:
+        why = show(reason, MAX_MESSAGE)
         click.echo(f"note: {show(node)} has no place in the tree: {why}", err=True)
-    if len(used) > _MAX_UNKNOWN:
-        more = show_count(len(used) - _MAX_UNKNOWN, "more node")
-        click.echo(f"note: {more} have no place in the tree", err=True)
+    more = len(placement.unplaced) - _MAX_UNKNOWN
+    if more > 0:
+        click.echo(f"note: {show_count(more, 'more node')} have no place in the tree", err=True)
 
 
 def _print_host_list(

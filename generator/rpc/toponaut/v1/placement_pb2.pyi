@@ -1564,6 +1564,7 @@ class Placement(_message.Message):
     DOMAINS_FIELD_NUMBER: _builtins.int
     WALK_FIELD_NUMBER: _builtins.int
     BUCKETING_FIELD_NUMBER: _builtins.int
+    UNPLACED_FIELD_NUMBER: _builtins.int
     feasible: _builtins.bool
     """Whether there is a placement."""
     tier: _builtins.str
@@ -1602,6 +1603,10 @@ class Placement(_message.Message):
     def bucketing(self) -> Global___Bucketing:
         """Of task-topology."""
 
+    @_builtins.property
+    def unplaced(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnplacedNode]:
+        """Nodes of the placement that have no place in the tree: they may be unreachable."""
+
     def __init__(
         self,
         *,
@@ -1616,10 +1621,11 @@ class Placement(_message.Message):
         domains: _abc.Iterable[Global___DomainVerdict] | None = ...,
         walk: Global___Walk | None = ...,
         bucketing: Global___Bucketing | None = ...,
+        unplaced: _abc.Iterable[Global___UnplacedNode] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "bucketing", b"bucketing", "reason", b"reason", "tier", b"tier", "walk", b"walk", "working", b"working"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "alternatives", b"alternatives", "assignment", b"assignment", "bucketing", b"bucketing", "domains", b"domains", "feasible", b"feasible", "objective", b"objective", "proved", b"proved", "reason", b"reason", "tier", b"tier", "victims", b"victims", "walk", b"walk", "working", b"working"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "alternatives", b"alternatives", "assignment", b"assignment", "bucketing", b"bucketing", "domains", b"domains", "feasible", b"feasible", "objective", b"objective", "proved", b"proved", "reason", b"reason", "tier", b"tier", "unplaced", b"unplaced", "victims", b"victims", "walk", b"walk", "working", b"working"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__tier: _TypeAlias = _typing.Literal["tier"]  # noqa: Y015
     _WhichOneofArgType__tier: _TypeAlias = _typing.Literal["_tier", b"_tier"]  # noqa: Y015
@@ -1631,6 +1637,32 @@ class Placement(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_working) -> _WhichOneofReturnType_working | None: ...
 
 Global___Placement: _TypeAlias = Placement  # noqa: Y015
+
+@_typing.final
+class UnplacedNode(_message.Message):
+    """A node of the cluster that is in no domain."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NODE_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    node: _builtins.str
+    """Name of the node."""
+    reason: _builtins.str
+    """The reason, for people."""
+    def __init__(
+        self,
+        *,
+        node: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["node", b"node", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UnplacedNode: _TypeAlias = UnplacedNode  # noqa: Y015
 
 @_typing.final
 class Walk(_message.Message):

@@ -25,43 +25,41 @@ _sym_db = _symbol_database.Default()
 from generator.rpc.toponaut.v1 import placement_pb2 as toponaut_dot_v1_dot_placement__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1atoponaut/v1/topology.proto\x12\x0btoponaut.v1\x1a\x1btoponaut/v1/placement.proto\";\n\x12GetTopologyRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"\xb1\x01\n\x13GetTopologyResponse\x12\x10\n\x08revision\x18\x01 \x01(\t\x12\r\n\x05plane\x18\x02 \x01(\t\x12\r\n\x05tiers\x18\x03 \x03(\t\x12$\n\x07\x64omains\x18\x04 \x03(\x0b\x32\x13.toponaut.v1.Domain\x12+\n\x08unplaced\x18\x05 \x03(\x0b\x32\x19.toponaut.v1.UnplacedNode\x12\x17\n\x0fnext_page_token\x18\x06 \x01(\t\"e\n\x06\x44omain\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04tier\x18\x02 \x01(\x05\x12\x0e\n\x06parent\x18\x03 \x01(\t\x12\r\n\x05nodes\x18\x04 \x03(\t\x12\x10\n\x08switches\x18\x05 \x03(\t\x12\x0e\n\x06margin\x18\x06 \x01(\x01\",\n\x0cUnplacedNode\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"(\n\x14WatchTopologyRequest\x12\x10\n\x08revision\x18\x01 \x01(\t\"\xf3\x01\n\x15WatchTopologyResponse\x12$\n\x04kind\x18\x01 \x01(\x0e\x32\x16.toponaut.v1.WatchKind\x12\x10\n\x08revision\x18\x02 \x01(\t\x12\r\n\x05plane\x18\x03 \x01(\t\x12\r\n\x05tiers\x18\x04 \x03(\t\x12$\n\x07\x64omains\x18\x05 \x03(\x0b\x32\x13.toponaut.v1.Domain\x12+\n\x08unplaced\x18\x06 \x03(\x0b\x32\x19.toponaut.v1.UnplacedNode\x12\x17\n\x0fremoved_domains\x18\x07 \x03(\t\x12\x18\n\x10removed_unplaced\x18\x08 \x03(\t\"F\n\x14WatchFeasibleRequest\x12(\n\x04spec\x18\x02 \x01(\x0b\x32\x1a.toponaut.v1.PlacementSpecJ\x04\x08\x01\x10\x02\"T\n\x15WatchFeasibleResponse\x12)\n\tplacement\x18\x01 \x01(\x0b\x32\x16.toponaut.v1.Placement\x12\x10\n\x08revision\x18\x02 \x01(\t\"x\n\x13ListFindingsRequest\x12\r\n\x05kinds\x18\x01 \x03(\t\x12+\n\x0cmin_severity\x18\x02 \x01(\x0e\x32\x15.toponaut.v1.Severity\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"W\n\x14ListFindingsResponse\x12&\n\x08\x66indings\x18\x01 \x03(\x0b\x32\x14.toponaut.v1.Finding\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xe3\x01\n\x07\x46inding\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0e\n\x06\x64\x65vice\x18\x02 \x01(\t\x12\x11\n\x04port\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\'\n\x08severity\x18\x04 \x01(\x0e\x32\x15.toponaut.v1.Severity\x12\x0f\n\x07message\x18\x05 \x01(\t\x12$\n\x05ports\x18\x06 \x03(\x0b\x32\x15.toponaut.v1.PortName\x12 \n\x05swaps\x18\x07 \x03(\x0b\x32\x11.toponaut.v1.Swap\x12\x12\n\x05since\x18\x08 \x01(\tH\x01\x88\x01\x01\x42\x07\n\x05_portB\x08\n\x06_since\"(\n\x08PortName\x12\x0e\n\x06\x64\x65vice\x18\x01 \x01(\t\x12\x0c\n\x04port\x18\x02 \x01(\t\"S\n\x04Swap\x12$\n\x05\x66irst\x18\x01 \x01(\x0b\x32\x15.toponaut.v1.PortName\x12%\n\x06second\x18\x02 \x01(\x0b\x32\x15.toponaut.v1.PortName*m\n\tWatchKind\x12\x1a\n\x16WATCH_KIND_UNSPECIFIED\x10\x00\x12\x16\n\x12WATCH_KIND_INITIAL\x10\x01\x12\x15\n\x11WATCH_KIND_SYNCED\x10\x02\x12\x15\n\x11WATCH_KIND_UPDATE\x10\x03*a\n\x08Severity\x12\x18\n\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x11\n\rSEVERITY_INFO\x10\x01\x12\x14\n\x10SEVERITY_WARNING\x10\x02\x12\x12\n\x0eSEVERITY_ERROR\x10\x03\x32\xec\x02\n\x0fTopologyService\x12P\n\x0bGetTopology\x12\x1f.toponaut.v1.GetTopologyRequest\x1a .toponaut.v1.GetTopologyResponse\x12X\n\rWatchTopology\x12!.toponaut.v1.WatchTopologyRequest\x1a\".toponaut.v1.WatchTopologyResponse0\x01\x12X\n\rWatchFeasible\x12!.toponaut.v1.WatchFeasibleRequest\x1a\".toponaut.v1.WatchFeasibleResponse0\x01\x12S\n\x0cListFindings\x12 .toponaut.v1.ListFindingsRequest\x1a!.toponaut.v1.ListFindingsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1atoponaut/v1/topology.proto\x12\x0btoponaut.v1\x1a\x1btoponaut/v1/placement.proto\";\n\x12GetTopologyRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"\xb1\x01\n\x13GetTopologyResponse\x12\x10\n\x08revision\x18\x01 \x01(\t\x12\r\n\x05plane\x18\x02 \x01(\t\x12\r\n\x05tiers\x18\x03 \x03(\t\x12$\n\x07\x64omains\x18\x04 \x03(\x0b\x32\x13.toponaut.v1.Domain\x12+\n\x08unplaced\x18\x05 \x03(\x0b\x32\x19.toponaut.v1.UnplacedNode\x12\x17\n\x0fnext_page_token\x18\x06 \x01(\t\"e\n\x06\x44omain\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04tier\x18\x02 \x01(\x05\x12\x0e\n\x06parent\x18\x03 \x01(\t\x12\r\n\x05nodes\x18\x04 \x03(\t\x12\x10\n\x08switches\x18\x05 \x03(\t\x12\x0e\n\x06margin\x18\x06 \x01(\x01\"(\n\x14WatchTopologyRequest\x12\x10\n\x08revision\x18\x01 \x01(\t\"\xf3\x01\n\x15WatchTopologyResponse\x12$\n\x04kind\x18\x01 \x01(\x0e\x32\x16.toponaut.v1.WatchKind\x12\x10\n\x08revision\x18\x02 \x01(\t\x12\r\n\x05plane\x18\x03 \x01(\t\x12\r\n\x05tiers\x18\x04 \x03(\t\x12$\n\x07\x64omains\x18\x05 \x03(\x0b\x32\x13.toponaut.v1.Domain\x12+\n\x08unplaced\x18\x06 \x03(\x0b\x32\x19.toponaut.v1.UnplacedNode\x12\x17\n\x0fremoved_domains\x18\x07 \x03(\t\x12\x18\n\x10removed_unplaced\x18\x08 \x03(\t\"F\n\x14WatchFeasibleRequest\x12(\n\x04spec\x18\x02 \x01(\x0b\x32\x1a.toponaut.v1.PlacementSpecJ\x04\x08\x01\x10\x02\"T\n\x15WatchFeasibleResponse\x12)\n\tplacement\x18\x01 \x01(\x0b\x32\x16.toponaut.v1.Placement\x12\x10\n\x08revision\x18\x02 \x01(\t\"x\n\x13ListFindingsRequest\x12\r\n\x05kinds\x18\x01 \x03(\t\x12+\n\x0cmin_severity\x18\x02 \x01(\x0e\x32\x15.toponaut.v1.Severity\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"W\n\x14ListFindingsResponse\x12&\n\x08\x66indings\x18\x01 \x03(\x0b\x32\x14.toponaut.v1.Finding\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xe3\x01\n\x07\x46inding\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0e\n\x06\x64\x65vice\x18\x02 \x01(\t\x12\x11\n\x04port\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\'\n\x08severity\x18\x04 \x01(\x0e\x32\x15.toponaut.v1.Severity\x12\x0f\n\x07message\x18\x05 \x01(\t\x12$\n\x05ports\x18\x06 \x03(\x0b\x32\x15.toponaut.v1.PortName\x12 \n\x05swaps\x18\x07 \x03(\x0b\x32\x11.toponaut.v1.Swap\x12\x12\n\x05since\x18\x08 \x01(\tH\x01\x88\x01\x01\x42\x07\n\x05_portB\x08\n\x06_since\"(\n\x08PortName\x12\x0e\n\x06\x64\x65vice\x18\x01 \x01(\t\x12\x0c\n\x04port\x18\x02 \x01(\t\"S\n\x04Swap\x12$\n\x05\x66irst\x18\x01 \x01(\x0b\x32\x15.toponaut.v1.PortName\x12%\n\x06second\x18\x02 \x01(\x0b\x32\x15.toponaut.v1.PortName*m\n\tWatchKind\x12\x1a\n\x16WATCH_KIND_UNSPECIFIED\x10\x00\x12\x16\n\x12WATCH_KIND_INITIAL\x10\x01\x12\x15\n\x11WATCH_KIND_SYNCED\x10\x02\x12\x15\n\x11WATCH_KIND_UPDATE\x10\x03*a\n\x08Severity\x12\x18\n\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x11\n\rSEVERITY_INFO\x10\x01\x12\x14\n\x10SEVERITY_WARNING\x10\x02\x12\x12\n\x0eSEVERITY_ERROR\x10\x03\x32\xec\x02\n\x0fTopologyService\x12P\n\x0bGetTopology\x12\x1f.toponaut.v1.GetTopologyRequest\x1a .toponaut.v1.GetTopologyResponse\x12X\n\rWatchTopology\x12!.toponaut.v1.WatchTopologyRequest\x1a\".toponaut.v1.WatchTopologyResponse0\x01\x12X\n\rWatchFeasible\x12!.toponaut.v1.WatchFeasibleRequest\x1a\".toponaut.v1.WatchFeasibleResponse0\x01\x12S\n\x0cListFindings\x12 .toponaut.v1.ListFindingsRequest\x1a!.toponaut.v1.ListFindingsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'generator.rpc.toponaut.v1.topology_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_WATCHKIND']._serialized_start=1476
-  _globals['_WATCHKIND']._serialized_end=1585
-  _globals['_SEVERITY']._serialized_start=1587
-  _globals['_SEVERITY']._serialized_end=1684
+  _globals['_WATCHKIND']._serialized_start=1430
+  _globals['_WATCHKIND']._serialized_end=1539
+  _globals['_SEVERITY']._serialized_start=1541
+  _globals['_SEVERITY']._serialized_end=1638
   _globals['_GETTOPOLOGYREQUEST']._serialized_start=72
   _globals['_GETTOPOLOGYREQUEST']._serialized_end=131
   _globals['_GETTOPOLOGYRESPONSE']._serialized_start=134
   _globals['_GETTOPOLOGYRESPONSE']._serialized_end=311
   _globals['_DOMAIN']._serialized_start=313
   _globals['_DOMAIN']._serialized_end=414
-  _globals['_UNPLACEDNODE']._serialized_start=416
-  _globals['_UNPLACEDNODE']._serialized_end=460
-  _globals['_WATCHTOPOLOGYREQUEST']._serialized_start=462
-  _globals['_WATCHTOPOLOGYREQUEST']._serialized_end=502
-  _globals['_WATCHTOPOLOGYRESPONSE']._serialized_start=505
-  _globals['_WATCHTOPOLOGYRESPONSE']._serialized_end=748
-  _globals['_WATCHFEASIBLEREQUEST']._serialized_start=750
-  _globals['_WATCHFEASIBLEREQUEST']._serialized_end=820
-  _globals['_WATCHFEASIBLERESPONSE']._serialized_start=822
-  _globals['_WATCHFEASIBLERESPONSE']._serialized_end=906
-  _globals['_LISTFINDINGSREQUEST']._serialized_start=908
-  _globals['_LISTFINDINGSREQUEST']._serialized_end=1028
-  _globals['_LISTFINDINGSRESPONSE']._serialized_start=1030
-  _globals['_LISTFINDINGSRESPONSE']._serialized_end=1117
-  _globals['_FINDING']._serialized_start=1120
-  _globals['_FINDING']._serialized_end=1347
-  _globals['_PORTNAME']._serialized_start=1349
-  _globals['_PORTNAME']._serialized_end=1389
-  _globals['_SWAP']._serialized_start=1391
-  _globals['_SWAP']._serialized_end=1474
-  _globals['_TOPOLOGYSERVICE']._serialized_start=1687
-  _globals['_TOPOLOGYSERVICE']._serialized_end=2051
+  _globals['_WATCHTOPOLOGYREQUEST']._serialized_start=416
+  _globals['_WATCHTOPOLOGYREQUEST']._serialized_end=456
+  _globals['_WATCHTOPOLOGYRESPONSE']._serialized_start=459
+  _globals['_WATCHTOPOLOGYRESPONSE']._serialized_end=702
+  _globals['_WATCHFEASIBLEREQUEST']._serialized_start=704
+  _globals['_WATCHFEASIBLEREQUEST']._serialized_end=774
+  _globals['_WATCHFEASIBLERESPONSE']._serialized_start=776
+  _globals['_WATCHFEASIBLERESPONSE']._serialized_end=860
+  _globals['_LISTFINDINGSREQUEST']._serialized_start=862
+  _globals['_LISTFINDINGSREQUEST']._serialized_end=982
+  _globals['_LISTFINDINGSRESPONSE']._serialized_start=984
+  _globals['_LISTFINDINGSRESPONSE']._serialized_end=1071
+  _globals['_FINDING']._serialized_start=1074
+  _globals['_FINDING']._serialized_end=1301
+  _globals['_PORTNAME']._serialized_start=1303
+  _globals['_PORTNAME']._serialized_end=1343
+  _globals['_SWAP']._serialized_start=1345
+  _globals['_SWAP']._serialized_end=1428
+  _globals['_TOPOLOGYSERVICE']._serialized_start=1641
+  _globals['_TOPOLOGYSERVICE']._serialized_end=2005
 # @@protoc_insertion_point(module_scope)

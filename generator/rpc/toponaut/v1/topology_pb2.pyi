@@ -129,7 +129,7 @@ class GetTopologyResponse(_message.Message):
         """By tier, then in tree order."""
 
     @_builtins.property
-    def unplaced(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnplacedNode]:
+    def unplaced(self) -> _containers.RepeatedCompositeFieldContainer[_placement_pb2.UnplacedNode]:
         """Sorted by name."""
 
     def __init__(
@@ -139,7 +139,7 @@ class GetTopologyResponse(_message.Message):
         plane: _builtins.str = ...,
         tiers: _abc.Iterable[_builtins.str] | None = ...,
         domains: _abc.Iterable[Global___Domain] | None = ...,
-        unplaced: _abc.Iterable[Global___UnplacedNode] | None = ...,
+        unplaced: _abc.Iterable[_placement_pb2.UnplacedNode] | None = ...,
         next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
@@ -197,32 +197,6 @@ class Domain(_message.Message):
 Global___Domain: _TypeAlias = Domain  # noqa: Y015
 
 @_typing.final
-class UnplacedNode(_message.Message):
-    """A node that is in no domain."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    NODE_FIELD_NUMBER: _builtins.int
-    REASON_FIELD_NUMBER: _builtins.int
-    node: _builtins.str
-    """Name of the node."""
-    reason: _builtins.str
-    """The reason, for people."""
-    def __init__(
-        self,
-        *,
-        node: _builtins.str = ...,
-        reason: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["node", b"node", "reason", b"reason"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___UnplacedNode: _TypeAlias = UnplacedNode  # noqa: Y015
-
-@_typing.final
 class WatchTopologyRequest(_message.Message):
     """A request to watch the tree."""
 
@@ -273,7 +247,7 @@ class WatchTopologyResponse(_message.Message):
         """Complete domains; they replace domains of the same names."""
 
     @_builtins.property
-    def unplaced(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnplacedNode]:
+    def unplaced(self) -> _containers.RepeatedCompositeFieldContainer[_placement_pb2.UnplacedNode]:
         """Nodes in no domain; they replace entries of the same names."""
 
     @_builtins.property
@@ -292,7 +266,7 @@ class WatchTopologyResponse(_message.Message):
         plane: _builtins.str = ...,
         tiers: _abc.Iterable[_builtins.str] | None = ...,
         domains: _abc.Iterable[Global___Domain] | None = ...,
-        unplaced: _abc.Iterable[Global___UnplacedNode] | None = ...,
+        unplaced: _abc.Iterable[_placement_pb2.UnplacedNode] | None = ...,
         removed_domains: _abc.Iterable[_builtins.str] | None = ...,
         removed_unplaced: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...

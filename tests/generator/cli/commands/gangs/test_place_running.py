@@ -13,6 +13,8 @@ from generator.cli.cluster_input import ClusterInput, build_input_snapshot
 from generator.cli.exit_codes import ExitCode
 from generator.cli.request_input import LoadedRequest, load_request
 from generator.objects.inventory import parse_nodes
+from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import place
 from generator.rpc.published_state import PublishedState
 from tests.generator.placement.documents import racks
@@ -126,6 +128,17 @@ def test_it_subtracts_no_pod_that_the_cluster_has_counted(files: Files) -> None:
         found = snapshot.quantities(GPU, counts_free=True)
         assert [int(found[snapshot.position_of[name]]) for name in ("n2", "n3")] == free
         assert place(snapshot, request).assignment["pods"] == ("n2",)
+
+
+def test_a_server_warns_of_nodes_without_a_place_as_the_command_does(files: Files) -> None:
+    lost = NodeSpec("lost", {GPU: 8})
+    group = {"name": "w", "count": 1, "request": {GPU: 8}}
+    head = {"apiVersion": "toponaut.io/v1alpha1", "kind": "PlacementRequest"}
+    gang = files.write("gang.yaml", yaml.safe_dump({**head, "spec": {"groups": [group]}}))
+    with serving(PublishedState(Snapshot.from_tree(TREE, [lost]))) as server:
+        ran = run("place", "-f", gang, "--server", server.address)
+    assert "note: lost has no place in the tree: no source shows it" in ran.err
+    assert ran.out.startswith("feasible: 1 pod within one node")
 
 
 def test_a_server_of_the_cluster_places_beside_the_pods_that_run(files: Files) -> None:
