@@ -8,8 +8,9 @@ that number is expected too (see `usual_counts`).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +20,9 @@ from topology.findings.port_cohorts import NO_GROUP, Cohort, build_group_columns
 from topology.findings.tree_findings import format_links
 from topology.findings.usual_counts import (
     MIN_USUAL_PER_ODD,
-    CountsByUsual,
     count_host_links,
     expected_count,
-    find_designed_by_usual,
+    find_designed_by_group,
     find_most_frequent,
 )
 from topology.findings.usual_ports import CableIndex, LinkedPorts, UsualPorts
@@ -45,8 +45,7 @@ def find_missing_links(
     *,
     grouping: TierGroups,
     domain_links: DomainLinks,
-    misplaced: set[int],
-    host_counts: CountsByUsual,
+    misplaced: Collection[int],
 ) -> Iterator[Finding]:
     """Yield missing-link findings.
 
@@ -55,8 +54,8 @@ def find_missing_links(
         plane: the cables.
         grouping: the groups of the plane.
         domain_links: the cables between the switches of the plane.
-        misplaced: devices with a cable in the wrong place, which already explains a gap.
-        host_counts: the numbers of links that hosts have by design.
+        misplaced: devices with a cable in the wrong place, a set. Their numbers of links show
+            nothing, but a port without a link that their peers use is a gap.
     """
     cables = _PlaneCables(
         fabric=fabric,
@@ -67,10 +66,11 @@ def find_missing_links(
         cohorts=find_cohorts(fabric, plane, build_group_columns(fabric, grouping)),
         grouping=grouping,
         group_of=grouping.by_switch(),
+        misplaced=misplaced,
         of_siblings={},
     )
-    yield from _find_missing_host_links(cables, misplaced, host_counts)
-    yield from _find_missing_switch_links(cables, domain_links, misplaced)
+    yield from _find_missing_host_links(cables)
+    yield from _find_missing_switch_links(cables, domain_links)
 
 
 class _PlaneCables(NamedTuple):
@@ -85,6 +85,7 @@ class _PlaneCables(NamedTuple):
     grouping: TierGroups
     group_of: Mapping[int, int]
     """The group of each switch."""
+    misplaced: Collection[int]
     of_siblings: dict[int, UsualPorts]
     """By group, filled on demand: the ports of its cables to the group above."""
 
@@ -99,51 +100,117 @@ class _PlaneCables(NamedTuple):
         return self.of_siblings[number]
 
 
+class _UplinkDesign(NamedTuple):
+    """How many up-links the switches below each group have by design, descending."""
+
+    num_ports: Mapping[int, int]
+    """By group: how many ports the members of most cohorts below it use."""
+    of_full: Mapping[int, Sequence[int]]
+    """By group, shown by the cohorts that use so many ports."""
+    of_all: Mapping[int, Sequence[int]]
+    """By group, shown by all switches below it."""
+
+    def find(self, cohort: Cohort) -> Sequence[int]:
+        """Return the numbers for a cohort.
+
+        If a cohort lost a switch above, the numbers of its members are no design of the others.
+        """
+        is_full = len(cohort.usual) >= self.num_ports[cohort.group]
+        return (self.of_full if is_full else self.of_all)[cohort.group]
+
+
 def _find_missing_switch_links(
-    cables: _PlaneCables, domain_links: DomainLinks, misplaced: set[int]
+    cables: _PlaneCables, domain_links: DomainLinks
 ) -> Iterator[Finding]:
     """Yield the gaps of switches, compared within each cohort: peers have the same switches above.
 
     How many up-links are the design is decided for all switches below one group.
     """
+    cohorts = [cohort for cohort in cables.cohorts if cohort.rank]
+    pairs = _split_by_cohort(cables.fabric, cohorts, domain_links)
+    totals = np.zeros(len(cables.fabric.devices), np.intp)
+    for own in pairs:
+        np.add.at(totals, own.left, own.counts)
+    design = _find_uplink_design(cables, cohorts, totals)
+    yield from _find_cut_off_leaves(cables, cohorts, totals, design)
+    for cohort, own in zip(cohorts, pairs, strict=True):
+        designed = design.find(cohort)
+        is_short = any(
+            expected_count(num, designed) > num for num in totals[cohort.members].tolist()
+        )
+        is_full = len(own.counts) == len(cohort.members) * len(cohort.uppers)
+        if is_short or not is_full or len({*own.counts.tolist()}) > 1:
+            yield from _CohortGaps(cables, cohort, own, designed).find()
+
+
+def _split_by_cohort(
+    fabric: Fabric, cohorts: Sequence[Cohort], domain_links: DomainLinks
+) -> list[PairCounts]:
+    """Return the numbers of cables from the members of each cohort to the switches above.
+
+    A leaf without hosts seems to be above the spines that it is cabled to, but in no cohort.
+    """
+    lower_side, upper_side = (np.full(len(fabric.devices), NO_GROUP) for _ in range(2))
+    for number, cohort in enumerate(cohorts):
+        lower_side[cohort.members], upper_side[cohort.uppers] = number, number
+    up = PairCounts(domain_links.near, domain_links.far, domain_links.counts).where(
+        domain_links.is_up
+    )
+    numbers = np.where(lower_side[up.left] == upper_side[up.right], lower_side[up.left], NO_GROUP)
+    order = np.argsort(numbers, kind="stable")
+    bounds = np.searchsorted(numbers[order], np.arange(len(cohorts) + 1)).tolist()
+    return [up.where(order[start:stop]) for start, stop in pairwise(bounds)]
+
+
+def _find_uplink_design(
+    cables: _PlaneCables, cohorts: Sequence[Cohort], totals: Index
+) -> _UplinkDesign:
+    """Return how many up-links switches have by design.
+
+    Args:
+        cables: the groups, and the switches whose numbers show nothing.
+        cohorts: the cohorts of switches.
+        totals: the number of up-links of each device.
+    """
+    num_ports = _count_usual_ports(cohorts)
+    in_part = frozenset(
+        chain.from_iterable(
+            cohort.members for cohort in cohorts if len(cohort.usual) < num_ports[cohort.group]
+        )
+    )
     lowers: dict[int, list[int]] = defaultdict(list)
     for group in cables.grouping.groups:
         if group.parent is not None:
-            lowers[group.parent] += [switch for switch in group.switches if switch not in misplaced]
-    is_up = domain_links.is_up & ~np.isin(domain_links.near, list(misplaced))
-    up = PairCounts(domain_links.near, domain_links.far, domain_links.counts).where(is_up)
-    cohorts = [cohort for cohort in cables.cohorts if cohort.rank]
-    lower_side, upper_side = (np.full(len(cables.fabric.devices), NO_GROUP) for _ in range(2))
-    for number, cohort in enumerate(cohorts):
-        lower_side[cohort.members], upper_side[cohort.uppers] = number, number
-    numbers = np.where(lower_side[up.left] == upper_side[up.right], lower_side[up.left], NO_GROUP)
-    # A leaf without hosts seems to be above the spines that it is cabled to, but in no cohort.
-    inside = up.where(numbers != NO_GROUP)
-    totals = np.bincount(inside.left, inside.counts, len(cables.fabric.devices)).astype(np.intp)
-    frequencies = {
-        group_index: Counter(totals[below].tolist()) for group_index, below in lowers.items()
-    }
-    designed = find_designed_by_usual(frequencies.values())
-    in_cohort = frozenset(chain.from_iterable(cohort.members for cohort in cohorts))
-    for group_index, below in lowers.items():
-        gap = expected_count(0, designed[find_most_frequent(frequencies[group_index])])
-        for low in below if gap else ():
-            if low not in in_cohort and _is_cut_off(cables, low, totals):
+            lowers[group.parent] += (low for low in group.switches if low not in cables.misplaced)
+    ports = [num_ports[group] for group in lowers]
+    full, every = (
+        find_designed_by_group([Counter(totals[below].tolist()) for below in chosen], ports)
+        for chosen in ([[*{*below} - in_part] for below in lowers.values()], lowers.values())
+    )
+    return _UplinkDesign(
+        num_ports, dict(zip(lowers, full, strict=True)), dict(zip(lowers, every, strict=True))
+    )
+
+
+def _count_usual_ports(cohorts: Iterable[Cohort]) -> Mapping[int, int]:
+    """Return how many ports the cohorts below each group use, most of them; 0 without any."""
+    sizes: dict[int, Counter[int]] = defaultdict(Counter)
+    for cohort in cohorts:
+        sizes[cohort.group][len(cohort.usual)] += len(cohort.members)
+    return Counter({group: find_most_frequent(counts) for group, counts in sizes.items()})
+
+
+def _find_cut_off_leaves(
+    cables: _PlaneCables, cohorts: Iterable[Cohort], totals: Index, design: _UplinkDesign
+) -> Iterator[Finding]:
+    """Yield the gaps of switches without any up-link, which are in no cohort."""
+    others = {*chain.from_iterable(cohort.members for cohort in cohorts), *cables.misplaced}
+    for group in cables.grouping.groups:
+        gap = 0 if group.parent is None else expected_count(0, design.of_all[group.parent])
+        for low in group.switches if gap else ():
+            if low not in others and _is_cut_off(cables, low, totals):
                 ports = cables.find_sibling_ports(low).find_near_ports(low, gap)
-                yield _total_finding(cables.fabric, low, (0, gap), ports)
-    order = np.argsort(numbers, kind="stable")
-    bounds = np.searchsorted(numbers[order], np.arange(len(cohorts) + 1)).tolist()
-    for number, cohort in enumerate(cohorts):
-        below = [switch for switch in cohort.members if switch not in misplaced]
-        expected = designed[find_most_frequent(frequencies[cohort.group])]
-        gaps = {
-            low: expected_count(total, expected) - total
-            for low, total in zip(below, totals[below].tolist(), strict=True)
-        }
-        pairs = up.where(order[bounds[number] : bounds[number + 1]])
-        is_full = len(pairs.counts) == len(below) * len(cohort.uppers)
-        if any(gaps.values()) or not is_full or len(set(pairs.counts)) > 1:
-            yield from _find_missing_uplinks(cables, pairs, (below, cohort.uppers), gaps)
+                yield _total_finding(cables.fabric, low, (0, gap), ports, num_absent=gap)
 
 
 def _is_cut_off(cables: _PlaneCables, leaf: int, num_uplinks: Index) -> bool:
@@ -161,12 +228,14 @@ def _is_cut_off(cables: _PlaneCables, leaf: int, num_uplinks: Index) -> bool:
     return cables.fabric.devices[leaf].is_reporting and 2 * num_cabled > len(peers)
 
 
-def _find_missing_host_links(
-    cables: _PlaneCables, misplaced: set[int], host_counts: CountsByUsual
-) -> Iterator[Finding]:
+def _find_missing_host_links(cables: _PlaneCables) -> Iterator[Finding]:
     """Yield the gaps of hosts."""
-    fabric, plane = cables.fabric, cables.plane
+    fabric, plane, misplaced = cables.fabric, cables.plane, cables.misplaced
+    groups = cables.grouping.groups
+    num_ports = _count_usual_ports(cohort for cohort in cables.cohorts if not cohort.rank)
     num_links = count_host_links(plane, len(fabric.devices)).tolist()
+    frequencies = [Counter([num_links[host] for host in group.hosts]) for group in groups]
+    designed = find_designed_by_group(frequencies, [num_ports[at] for at in range(len(groups))])
     columns = fabric.columns
     is_spare = plane.ports.is_member.copy()
     is_spare[columns.links.a] = is_spare[columns.links.b] = False
@@ -179,12 +248,11 @@ def _find_missing_host_links(
             ends = [fabric.port_name(port) for port in spare[host]]
             is_hidden = _are_hidden(fabric, spare[host])
             yield _host_finding(fabric, host, (0, len(ends)), ends, is_hidden=is_hidden)
-    for group in cables.grouping.groups:
-        usual = find_most_frequent(Counter([num_links[host] for host in group.hosts]))
+    for group, own_design in zip(groups, designed, strict=True):
         ports: UsualPorts | None = None
         for host in group.hosts:
             present = num_links[host]
-            expected = expected_count(present, host_counts[usual])
+            expected = expected_count(present, own_design)
             if present < expected and (host not in misplaced or spare[host]):
                 ports = ports or UsualPorts(
                     cables.of_hosts, (group.hosts, group.switches), cables.linked
@@ -276,76 +344,120 @@ def _show_end(end: PortName) -> str:
     return f"{end.device} port {end.port}" if end.port else end.device
 
 
-def _find_missing_uplinks(
-    cables: _PlaneCables,
-    up: PairCounts,
-    ends: tuple[Sequence[int], Sequence[int]],
-    gaps: Mapping[int, int],
-) -> Iterator[Finding]:
-    """Yield the gaps below a group: by pair if most pairs have a cable, else in total.
+class _CohortGaps:
+    """The gaps of one cohort of switches: by pair if most pairs have a cable, else in total."""
 
-    The pairs of a switch are named if they add up to its gap. If a few switches have all of their
-    cables, but on the wrong pairs, their pairs are named too. Other pairs with few cables are the
-    design.
+    def __init__(
+        self, cables: _PlaneCables, cohort: Cohort, pairs: PairCounts, designed: Sequence[int]
+    ) -> None:
+        self._cables, self._cohort, self._designed = cables, cohort, designed
+        self._fabric = cables.fabric
+        self._counts = pairs.by_left
+        self._usual = _find_usual_bundle(cohort, pairs, designed)
+        num_pairs = len(cohort.members) * len(cohort.uppers)
+        self._is_dense = len(pairs.counts) >= DENSE_SHARE * num_pairs
 
-    Args:
-        cables: the names and the cables.
-        up: the counts of cables from the switches below to the group.
-        ends: the switches below, and the switches of the group, both ascending.
-        gaps: how many up-links each switch below lacks.
+    @cached_property
+    def _ports(self) -> UsualPorts:
+        ends = self._cohort.members, self._cohort.uppers
+        return UsualPorts(self._cables.of_switches, ends, self._cables.linked)
+
+    def find(self) -> Iterator[Finding]:
+        """Yield the findings by switch: its pairs, then the rest of its gap.
+
+        Pairs are named unless they are more than the gap. If a few switches have all of their
+        cables, but on the wrong pairs, their pairs are named too. Other pairs with few cables are
+        the design.
+        """
+        moved = self._find_moved()
+        for low in self._cohort.members:
+            absent, num_lacking = self._count_absent_pairs(low), self._count_lacking(low)
+            named: dict[int, AbsentCables] = {}
+            if self._is_misplaced(low) or low in moved or sum(absent.values()) <= num_lacking:
+                named.update(self._find_pairs(low, absent))
+            for high, found in named.items():
+                num_links = self._usual - absent[high], self._usual
+                yield _pair_finding(self._fabric, (low, high), num_links, found)
+            num_left = num_lacking - sum(absent[high] for high in named)
+            if num_left > 0 and self._fabric.devices[low].is_reporting:
+                ports = self._find_other_ports(low, num_lacking, named.values())
+                expected = self._count_expected(low)
+                num_links = expected - num_lacking, expected
+                yield _total_finding(self._fabric, low, num_links, ports, num_absent=num_left)
+
+    def _is_misplaced(self, low: int) -> bool:
+        return low in self._cables.misplaced
+
+    def _count_present(self, low: int) -> int:
+        return sum(self._counts.get(low, {}).values())
+
+    def _count_expected(self, low: int) -> int:
+        return expected_count(self._count_present(low), self._designed)
+
+    def _count_lacking(self, low: int) -> int:
+        """Return how many up-links a switch lacks.
+
+        A cable in the wrong place is in a port of this switch all the same. So a misplaced switch
+        lacks as many as it has free ports that its peers use.
+        """
+        if self._is_misplaced(low):
+            return len(self._ports.list_free_near_ports(low))
+        return self._count_expected(low) - self._count_present(low)
+
+    def _count_absent_pairs(self, low: int) -> Mapping[int, int]:
+        """Return how many cables are absent to each switch above that has fewer than usual."""
+        counts = self._counts.get(low, {})
+        return {
+            high: self._usual - counts.get(high, 0)
+            for high in (self._cohort.uppers if self._is_dense else ())
+            if counts.get(high, 0) < self._usual
+        }
+
+    def _find_moved(self) -> Collection[int]:
+        """Return the switches with all of their cables, but on the wrong pairs, if they are few."""
+        members = self._cohort.members
+        moved = [
+            low
+            for low in members
+            if not self._is_misplaced(low)
+            and self._count_absent_pairs(low)
+            and not self._count_lacking(low)
+        ]
+        return moved if (1 + MIN_USUAL_PER_ODD) * len(moved) <= len(members) else ()
+
+    def _find_pairs(
+        self, low: int, absent: Mapping[int, int]
+    ) -> Iterator[tuple[int, AbsentCables]]:
+        """Yield the switches above to which cables are absent, and the ports of these cables.
+
+        Of a misplaced switch only those count that belong into its free ports.
+        """
+        for high, num in absent.items():
+            if any(self._fabric.devices[switch].is_reporting for switch in (low, high)):
+                rules = self._ports, self._cables.find_sibling_ports(low)
+                found = infer_absent_cables(rules, low, high, num)
+                if not self._is_misplaced(low) or all(near for near, _ in found.ends):
+                    yield high, found
+
+    def _find_other_ports(self, low: int, num: int, named: Iterable[AbsentCables]) -> Sequence[str]:
+        """Return the free ports for the cables that a switch lacks beside the named ones.
+
+        None if it has not as many free ports as it lacks cables.
+        """
+        taken = {near for found in named for near, _ in found.ends}
+        free = self._ports.find_near_ports(low, num)
+        return [] if "" in taken else [port for port in free if port not in taken]
+
+
+def _find_usual_bundle(cohort: Cohort, pairs: PairCounts, designed: Sequence[int]) -> int:
+    """Return how many cables most pairs of a cohort have.
+
+    The few wide bundles of a small cohort may all lack a cable, so an equal share of the up-links
+    counts more, if a pair has as many cables.
     """
-    lowers, uppers = ends
-    rows = np.searchsorted(lowers, up.left)
-    usual = find_most_frequent(Counter(up.counts.tolist()))
-    num_pairs = np.bincount(rows, minlength=len(lowers))
-    shortage = np.bincount(rows, np.maximum(usual - up.counts, 0), len(lowers)).astype(np.intp)
-    num_absent = shortage + usual * (len(uppers) - num_pairs)
-    lacking = np.array([gaps[low] for low in lowers], np.intp)
-    is_dense = len(up.counts) >= DENSE_SHARE * len(lowers) * len(uppers)
-    is_named = (lacking == num_absent) & is_dense
-    is_moved = (lacking == 0) & (num_absent > 0)
-    if is_dense and (1 + MIN_USUAL_PER_ODD) * np.count_nonzero(is_moved) <= len(lowers):
-        is_named |= is_moved
-    order, stops = np.argsort(rows, kind="stable"), np.cumsum(num_pairs).tolist()
-    totals = np.bincount(rows, up.counts, len(lowers)).astype(np.intp).tolist()
-    fabric = cables.fabric
-    ports: UsualPorts | None = None
-    for row, low in enumerate(lowers):
-        own = up.where(order[stops[row] - num_pairs.item(row) : stops[row]])
-        if is_named[row] and num_absent[row]:
-            ports = ports or UsualPorts(cables.of_switches, ends, cables.linked)
-            yield from _find_absent_pairs(cables, low, own, (uppers, usual), ports)
-        if lacking[row] and not is_named[row] and fabric.devices[low].is_reporting:
-            ports = ports or UsualPorts(cables.of_switches, ends, cables.linked)
-            num_links = totals[row], totals[row] + gaps[low]
-            yield _total_finding(fabric, low, num_links, ports.find_near_ports(low, gaps[low]))
-
-
-def _find_absent_pairs(
-    cables: _PlaneCables,
-    low: int,
-    own: PairCounts,
-    design: tuple[Sequence[int], int],
-    ports: UsualPorts,
-) -> Iterator[Finding]:
-    """Yield the pairs of one switch that have fewer cables than the design.
-
-    Args:
-        cables: the names and the cables.
-        low: the switch below.
-        own: its cables to the group above.
-        design: the switches of that group, and the usual number of cables of a pair.
-        ports: the ports of its cohort.
-    """
-    fabric, (uppers, usual) = cables.fabric, design
-    present = dict(zip(own.right.tolist(), own.counts.tolist(), strict=True))
-    for high in uppers:
-        num_present = present.get(high, 0)
-        pair = (low, high)
-        if num_present < usual and any(fabric.devices[switch].is_reporting for switch in pair):
-            rules = ports, cables.find_sibling_ports(low)
-            absent = infer_absent_cables(rules, low, high, usual - num_present)
-            yield _pair_finding(fabric, pair, (num_present, usual), absent)
+    frequencies = Counter(pairs.counts.tolist())
+    share, remainder = divmod(designed[0], len(cohort.uppers))
+    return share if not remainder and share in frequencies else find_most_frequent(frequencies)
 
 
 def _pair_finding(
@@ -396,7 +508,12 @@ def _show_choices(ports: Sequence[str], num: int) -> str:
 
 
 def _total_finding(
-    fabric: Fabric, low: int, num_links: tuple[int, int], ports: Sequence[str]
+    fabric: Fabric,
+    low: int,
+    num_links: tuple[int, int],
+    ports: Sequence[str],
+    *,
+    num_absent: int,
 ) -> Finding:
     """Return the finding of a switch with too few up-links.
 
@@ -405,6 +522,7 @@ def _total_finding(
         low: the switch.
         num_links: how many it has, and how many it should have.
         ports: the ports at which cables are absent; empty if unknown.
+        num_absent: how many of the absent cables no other finding names.
     """
     name, (present, expected) = fabric.devices[low].name, num_links
     where = f" (no link on {', '.join(ports)})" if ports else ""
@@ -418,7 +536,7 @@ def _total_finding(
             f"{expected}{where}. Check its ports, cables and transceivers."
         ),
         ports=tuple(PortName(name, port) for port in ports) or (PortName(name, ""),),
-        impact=Impact(cables=expected - present),
+        impact=Impact(cables=num_absent),
     )
 
 

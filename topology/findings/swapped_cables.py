@@ -33,7 +33,6 @@ from topology.findings.swap_pairs import (
 )
 from topology.findings.usual_counts import (
     MIN_USUAL_PER_ODD,
-    find_designed_host_links,
     find_most_frequent,
 )
 from topology.model.fabric import Fabric
@@ -83,7 +82,6 @@ def find_asymmetries(
         grouping=grouping,
         domain_links=domain_links,
         misplaced={cable.edge.a for cable in (*moved_hosts, *misplaced_uplinks, *crossed_uplinks)},
-        host_counts=find_designed_host_links(plane, grouping),
     )
 
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
 from topology.model.fabric_columns import Index
-from topology.model.pair_counts import count_pairs
 from topology.planes.plane import Plane
-from topology.tiers.tier_groups import TierGroups
 
 MIN_USUAL_PER_ODD = 8
 """Usual devices per unusual one from which the unusual ones are mistakes and not the design."""
@@ -31,9 +29,6 @@ _DEVIATIONS: Final = 2
 """Standard deviations by which a number of devices must exceed what lost cables explain."""
 _MIN_EXPECTED: Final = 6
 """Number of devices expected to lack two cables from which their absence is no chance."""
-
-CountsByUsual = Mapping[int, Sequence[int]]
-"""The most frequent number of cables in a group to the numbers by design there, descending."""
 
 
 def find_most_frequent(frequencies: Mapping[int, int]) -> int:
@@ -88,27 +83,37 @@ def _is_without_greater_loss(frequencies: Mapping[int, int], count: int, full: i
     return expected >= _MIN_EXPECTED and 4 * frequencies.get(count - 1, 0) <= expected
 
 
-def find_designed_by_usual(groups: Iterable[Mapping[int, int]]) -> CountsByUsual:
-    """Return the numbers of cables by design; groups with the same usual number are one sample.
+def find_designed_by_group(
+    groups: Sequence[Mapping[int, int]], num_ports: Sequence[int]
+) -> list[Sequence[int]]:
+    """Return the numbers of cables by design of each group, descending.
+
+    Groups with the same usual number are one sample.
 
     Args:
         groups: number of cables to number of devices that have it, one table per group.
+        num_ports: per group, the number of ports that at least half of its devices use.
     """
+    usual = list(map(_find_usual, groups, num_ports))
     samples: dict[int, Counter[int]] = defaultdict(Counter)
-    for frequencies in groups:
-        samples[find_most_frequent(frequencies)].update(frequencies)
-    return {
-        usual: find_designed_counts(frequencies, usual) for usual, frequencies in samples.items()
+    for number, frequencies in zip(usual, groups, strict=True):
+        samples[number].update(frequencies)
+    designed = {
+        number: find_designed_counts(frequencies, number) for number, frequencies in samples.items()
     }
+    return [designed[number] for number in usual]
 
 
-def find_designed_host_links(plane: Plane, grouping: TierGroups) -> CountsByUsual:
-    """Return the numbers of host cables by design. Cost: O(host cables + hosts log hosts)."""
-    hosts = np.array([host for group in grouping.groups for host in group.hosts], np.intp)
-    sizes = [len(group.hosts) for group in grouping.groups]
-    num_links = count_host_links(plane, int(hosts.max(initial=-1)) + 1)
-    group_of = np.repeat(np.arange(len(sizes)), sizes)
-    return find_designed_by_usual(count_pairs(group_of, num_links[hosts]).by_left.values())
+def _find_usual(frequencies: Mapping[int, int], num_ports: int) -> int:
+    """Return the usual number of cables of a group.
+
+    If each device of a small group lost a few of many cables, most of them lack one or two. Nearly
+    no device has all cables then, but each port is in use on most devices.
+    """
+    most = find_most_frequent(frequencies)
+    num, num_devices = frequencies.get(most, 0), sum(frequencies.values())
+    is_even = (num_devices - num) * MIN_USUAL_PER_ODD <= num
+    return most if is_even else max(most, num_ports)
 
 
 def count_host_links(plane: Plane, num_devices: int) -> Index:

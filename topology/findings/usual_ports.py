@@ -192,8 +192,12 @@ class UsualPorts:
 
     def find_near_ports(self, near: int, num: int) -> Sequence[str]:
         """Return the free ports of a near device that its peers use; none unless they are `num`."""
-        free = self._drop_linked(near, self._near.list_usual(near))
+        free = self.list_free_near_ports(near)
         return free if len(free) == num else ()
+
+    def list_free_near_ports(self, near: int) -> Sequence[str]:
+        """Return the ports of a near device that have no link and that most of its peers use."""
+        return self._drop_linked(near, self._near.list_usual(near))
 
     def find_far_port_of(self, near: int, far: int) -> str:
         """Return the far port at which most peers have the near device; empty if none shows it."""

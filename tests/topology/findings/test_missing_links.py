@@ -4,7 +4,6 @@ import tracemalloc
 
 from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from topology.findings.missing_links import find_missing_links
-from topology.findings.usual_counts import find_designed_host_links
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import SweptClaims
 from topology.planes.plane_split import select_compute_plane
@@ -38,7 +37,6 @@ def measure_bytes(num_hosts: int) -> int:
                 grouping=grouping,
                 domain_links=domain_links,
                 misplaced=set(),
-                host_counts=find_designed_host_links(plane, grouping),
             )
         )
         assert found == []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from topology.findings.usual_counts import (
     expected_count,
-    find_designed_by_usual,
+    find_designed_by_group,
     find_designed_counts,
     find_most_frequent,
 )
@@ -50,7 +50,13 @@ def test_a_device_should_have_the_next_number_by_design(count: int, expected: in
 
 def test_groups_of_the_same_usual_number_are_one_sample() -> None:
     groups = [{8: 15, 4: 1}, {8: 15, 4: 1}, {4: 16}]
-    assert find_designed_by_usual(groups) == {8: [8, 4], 4: [4]}
+    assert find_designed_by_group(groups, [8, 8, 8]) == [[8, 4], [8, 4], [4]]
+
+
+def test_the_ports_in_use_decide_unless_nearly_all_have_one_number() -> None:
+    groups = [{32: 11, 31: 13, 30: 6, 29: 2}, {16: 32, 15: 32}]
+    assert find_designed_by_group(groups, [32, 16]) == [[32], [16, 15]]
+    assert find_designed_by_group([{31: 16, 32: 2}], [32]) == [[31]]
 
 
 @given(st.integers(1, 16), st.integers(1, 500), st.sampled_from((0.01, 0.05, 0.1)))
