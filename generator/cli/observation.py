@@ -21,7 +21,7 @@ from generator.ingest.sources import (
     read_nodes,
 )
 from generator.kube.resources import REPORTS
-from generator.objects.inventory import Inventory, list_node_labels
+from generator.objects.inventory import Inventory
 from generator.objects.topology_levels import parse_topology_levels
 from generator.objects.yaml_document import parse_document
 from generator.observe.labelled_tree import build_labelled_tree, parse_label_keys
@@ -303,7 +303,7 @@ def load_hypernodes(
     """
     hypernodes = [row for row in stored.values if not row.is_unreadable]
     if inventory:
-        labels = list_node_labels(inventory)
+        labels = inventory.labels_by_node
         hypernodes = [resolve_selectors(row, labels) for row in hypernodes]
     built = build_hypernode_tree(hypernodes, has_islands=has_islands)
     problems = [ParseError(problem, source="HyperNodes") for problem in built.problems]
@@ -323,7 +323,7 @@ def read_labelled_nodes(sources: Sources, tier_names: Sequence[str] = ()) -> Loa
     """
     inventory = read_nodes(sources)
     built = build_labelled_tree(
-        list_node_labels(inventory),
+        inventory.labels_by_node,
         sources.node_labels,
         tier_names=tier_names,
         has_islands=sources.has_islands,

@@ -37,7 +37,6 @@ __all__ = [
     "Inventory",
     "ListedNode",
     "build_node_specs",
-    "list_node_labels",
     "list_node_problems",
     "parse_node",
     "parse_nodes",
@@ -61,6 +60,11 @@ class Inventory(NamedTuple):
     def ids_by_node(self) -> list[tuple[str, Sequence[Id]]]:
         """Each node with the ids of its entry."""
         return [(node.name, node.ids) for node in self.nodes]
+
+    @property
+    def labels_by_node(self) -> dict[str, Mapping[str, str]]:
+        """The labels of each node, by its name."""
+        return {node.name: node.spec.labels for node in self.nodes}
 
 
 _DOCUMENT_KEYS: Final = frozenset({"apiVersion", "kind", "metadata", "nodes"})
@@ -276,8 +280,3 @@ def build_node_specs(inventory: Inventory | None, placed: Sequence[str]) -> dict
         return {name: NodeSpec(name) for name in placed}
     unlisted = {name: NodeSpec(name, exclusion=Exclusion.UNLISTED) for name in placed}
     return unlisted | {node.name: node.spec for node in inventory.nodes}
-
-
-def list_node_labels(inventory: Inventory) -> dict[str, Mapping[str, str]]:
-    """Return the labels of each node, by its name."""
-    return {node.name: node.spec.labels for node in inventory.nodes}

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Mapping
 from typing import Final
 
-from generator.objects.inventory import Inventory, list_node_labels
+from generator.objects.inventory import Inventory
 from topology.findings.work_order import Place
 from topology.model.errors import ConfigError, show
 
@@ -20,7 +20,7 @@ _UNITS: Final = ("unit", "position", "rack-unit", "u")
 
 def find_labelled_places(inventory: Inventory) -> dict[str, Place]:
     """Return the places of the nodes whose labels name a rack."""
-    labels = list_node_labels(inventory)
+    labels = inventory.labels_by_node
     places = {node: _find_place(_shorten(own)) for node, own in labels.items()}
     return {node: place for node, place in places.items() if place.rack}
 

@@ -9,11 +9,10 @@ from typing import NamedTuple
 from generator.ingest.inputs import Inputs
 from generator.ingest.subnets import derive_refusal_findings
 from generator.observe.plan_blockers import derive_inventory_findings
-from generator.switches.report_kind import COLLECTOR, is_switch_report
 from topology.model.errors import show
 from topology.model.facts import Finding, FindingKind, PortName, Severity
 from topology.reports.observed_time import parse_observed_at
-from topology.reports.packed_reports import PackedReport
+from topology.reports.packed_reports import SNMP_COLLECTOR, PackedReport
 
 STALE_PERIODS = 3
 """A report is stale when it is older than this many collection periods."""
@@ -183,7 +182,7 @@ def derive_walk_findings(reports: Iterable[PackedReport]) -> list[Finding]:
         )
         for report in reports
         for row in report.status.collectors
-        if row.name == COLLECTOR and row.outcome == "failed"
+        if row.name == SNMP_COLLECTOR and row.outcome == "failed"
         for device in (report.device,)
         if device is not None
     ]
@@ -210,11 +209,11 @@ def derive_report_findings(
         unlinked: names of the nodes that surely have no link on any port.
     """
     node_names = [node.name for node in inputs.inventory.nodes] if inputs.inventory else []
-    refused = derive_refusal_findings(inputs.reports, unknown=inputs.unknown_subnets)
     failed = derive_walk_findings(inputs.reports)
+    refused = derive_refusal_findings(inputs.reports, unknown=inputs.unknown_subnets)
     failed_devices = {finding.device for finding in failed}
-    agents = [report for report in inputs.reports if not is_switch_report(report)]
-    walked = [report for report in inputs.reports if is_switch_report(report)]
+    agents = [report for report in inputs.reports if not report.is_of_switch]
+    walked = [report for report in inputs.reports if report.is_of_switch]
     period = periods.agents if periods else None
     agent_findings = derive_freshness_findings(
         agents, listed=node_names, now=now, period=period, unlinked=unlinked

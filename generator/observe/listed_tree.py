@@ -10,7 +10,6 @@ from topology.identity.node_names import build_node_names
 from topology.model.tree import (
     TopologyTree,
     Unplaced,
-    all_nodes,
     with_node_names,
     without_nodes,
 )
@@ -24,7 +23,7 @@ def restrict_to_listed(tree: TopologyTree, inventory: Inventory, *, reason: str)
         inventory: the listed nodes.
         reason: why a listed node that the tree lacks is unplaced.
     """
-    known, listed = set(all_nodes(tree)), {node.name for node in inventory.nodes}
+    known, listed = set(tree.all_nodes), {node.name for node in inventory.nodes}
     restricted = without_nodes(tree, known - listed)
     missing = (Unplaced(node, reason) for node in listed - known)
     return replace(restricted, unplaced=tuple(sorted((*restricted.unplaced, *missing))))

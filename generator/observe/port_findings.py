@@ -25,7 +25,6 @@ from topology.model.facts import (
     PortState,
     Severity,
 )
-from topology.model.lazy_rows import rows_at
 from topology.planes.plane import Plane
 from topology.reports.packed_reports import PackedReport
 
@@ -103,7 +102,7 @@ def _find_ports(fabric: Fabric, wanted: Collection[_PortKey]) -> dict[_PortKey, 
         if device.node in nodes
     }
     indexes = np.flatnonzero(np.isin(fabric.columns.port_devices, list(names))).tolist()
-    rows = zip(indexes, rows_at(fabric.ports, indexes), strict=True)
+    rows = zip(indexes, fabric.ports.at(indexes), strict=True)
     keys = ((index, (names[port.device] or "", port.name)) for index, port in rows)
     return {key: index for index, key in keys if key in wanted}
 
@@ -263,7 +262,7 @@ def _map_peers(fabric: Fabric, ports: Sequence[int]) -> dict[int, int]:
     links = fabric.columns.links
     link_indexes = np.flatnonzero(np.isin(links.a, ports) | np.isin(links.b, ports))
     peers: dict[int, int] = {}
-    for link in rows_at(fabric.links, link_indexes.tolist()):
+    for link in fabric.links.at(link_indexes.tolist()):
         for near, far in ((link.a, link.b), (link.b, link.a)):
             if near in ports and not link.is_disputed:
                 peers.setdefault(near, far)

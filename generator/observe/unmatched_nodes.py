@@ -14,8 +14,7 @@ import numpy as np
 
 from generator.objects.inventory import Inventory, ListedNode
 from topology.model.errors import list_some, show
-from topology.model.fabric import Fabric
-from topology.model.fabric_columns import KIND_CODES
+from topology.model.fabric import KIND_CODES, Fabric
 from topology.model.facts import DeviceKind, Finding, FindingKind, Impact, PortName, Severity
 from topology.model.ids import Id, IdKind, first_label, full_name, natural_key
 from topology.model.name_ranges import fold_names

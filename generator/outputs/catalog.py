@@ -35,7 +35,7 @@ from generator.outputs.slurm import (
     render_yaml_config,
 )
 from topology.model.errors import ConfigError, show
-from topology.model.tree import TopologyTree, all_nodes, without_nodes
+from topology.model.tree import TopologyTree, without_nodes
 
 _MAX_MESSAGE: Final = 400
 Content = tuple[OwnedObject, ...] | str
@@ -191,7 +191,7 @@ def render_export(tree: TopologyTree, chosen: ExportFormat, settings: ExportSett
             reader would refuse the tree.
     """
     row = FORMATS[chosen]
-    named = all_nodes(tree) if row.has_unplaced else tree.nodes
+    named = tree.all_nodes if row.has_unplaced else tree.nodes
     left_out = tuple(node for node in named if row.can_hold and not row.can_hold(node))
     tree = without_nodes(tree, left_out)
     export = Export(chosen.file_name, left_out=left_out)

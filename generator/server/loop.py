@@ -60,7 +60,6 @@ from generator.reconcile.writer import ApplyResult, Publish, WriteLog, WriteOutc
 from generator.server.elected_sweepers import SweepElection
 from generator.store.fabric_store import FabricStore, StoredRecord
 from generator.switches.poller import SwitchPoller
-from generator.switches.report_kind import is_switch_report
 from generator.telemetry.round_log import RoundLog
 from runtime.process_settings import freeze_gc
 from topology.findings.impact import measure_impacts
@@ -439,7 +438,7 @@ class ReconcileLoop:
         reports = state.reports.values
         stale = state.unready_agents
         if stale is None:
-            agents = [report for report in reports if not is_switch_report(report)]
+            agents = [report for report in reports if not report.is_of_switch]
             now, period = self._config.now(), self._config.period
             findings = derive_freshness_findings(agents, listed=(), now=now, period=period)
             stale = frozenset(finding.device for finding in findings)

@@ -5,7 +5,6 @@
 - `walk`: walks switches in parallel, each with a deadline.
 - `discovery`: which neighbors are walked too. Pure.
 - `session`: SNMP itself, the only importer of pysnmp.
-- `report_kind`: which reports come from walks. Pure.
 - `reports`: from walks to reports, and the last report of each switch.
 
 May import `store`, `objects` and `topology`. Never `observe` or `reconcile`.

@@ -15,7 +15,6 @@ from typing import Final
 import msgspec
 
 from generator.store.fabric_store import FabricStore
-from generator.switches.report_kind import COLLECTOR, is_switch_report
 from generator.switches.targets import Target
 from generator.switches.walk import SwitchWalk, WalkOutcome
 from topology.model.errors import show
@@ -27,7 +26,7 @@ from topology.reports.neighbor_report import (
     ReportStatus,
     build_report,
 )
-from topology.reports.packed_reports import PackedReport, unpack_report
+from topology.reports.packed_reports import SNMP_COLLECTOR, PackedReport, unpack_report
 
 
 def build_report_name(device: Device) -> str:
@@ -110,7 +109,7 @@ def derive_silent_findings(walks: Iterable[SwitchWalk]) -> list[Finding]:
 
 def _build_collector_outcome(walk: SwitchWalk) -> CollectorOutcome:
     return CollectorOutcome(
-        name=COLLECTOR,
+        name=SNMP_COLLECTOR,
         outcome="ok" if walk.outcome is WalkOutcome.OK else "failed",
         message=show(walk.reason),
     )
@@ -213,7 +212,7 @@ class LastReports:
         It is found by the report name of the walked device, else by the target's address.
         """
         if self._stored is None:
-            reports = [row for row in self._store.read_reports().values if is_switch_report(row)]
+            reports = [row for row in self._store.read_reports().values if row.is_of_switch]
             by_address = {
                 id_.value: report
                 for report in reports

@@ -26,7 +26,7 @@ from topology.model.facts import (
     render_finding,
 )
 from topology.model.ids import IdKind
-from topology.model.tree import TopologyTree, all_nodes
+from topology.model.tree import TopologyTree
 from topology.planes.plane_split import PlaneSplit
 
 PAGE_FORMAT: Final = 6
@@ -97,7 +97,7 @@ def build_page_document(
     links, link_by_port = _list_links(fabric)
     planes = split.names[:_MAX_PLANES] if split else ()
     links["planes"] = _list_link_planes(split, planes) if split else []
-    listed = _list_by_cause(findings, frozenset(all_nodes(tree)))
+    listed = _list_by_cause(findings, frozenset(tree.all_nodes))
     findings = [row.finding for row in listed]
     _mark_links(links["state"], findings, link_by_port)
     hosts = [devices.number_of(name) for name in tree.nodes]
@@ -263,7 +263,7 @@ def _list_absent(
     An end is a device and a port. A port that is unknown is empty, and a device -1.
     """
     places = {id(row.finding): place for place, row in enumerate(rows)}
-    found = list_absent_cables([row.finding for row in rows], frozenset(all_nodes(tree)), linked)
+    found = list_absent_cables([row.finding for row in rows], frozenset(tree.all_nodes), linked)
     return [
         [*_number_end(near, devices), *_number_end(far, devices), places[id(finding)]]
         for finding, (near, far) in found

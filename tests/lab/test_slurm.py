@@ -34,7 +34,6 @@ from topology.model.tree import (
     DomainSpec,
     TopologyTree,
     Unplaced,
-    all_nodes,
     build_tree,
     render_tree,
     without_nodes,
@@ -221,11 +220,11 @@ def test_slurmctld_shows_the_tree(
     require_slurm(least)
     saved, folder = tmp_path / "tree.json", tmp_path / "slurm"
     saved.write_text(json.dumps(render_tree(tree)))
-    left_out = [node for node in all_nodes(tree) if not is_slurm_name(node)]
+    left_out = [node for node in tree.all_nodes if not is_slurm_name(node)]
     ran = run("export", chosen.value, "--tree", saved, "--out", folder)
     assert ran.code == (ExitCode.SKIPPED if left_out else ExitCode.OK)
     shown_tree = without_nodes(tree, left_out)
-    with running_slurmctld(folder, all_nodes(shown_tree), plugin=plugin) as environment:
+    with running_slurmctld(folder, shown_tree.all_nodes, plugin=plugin) as environment:
         shown = await_topology(environment)
     if chosen is ExportFormat.SLURM_BLOCK:
         compare_blocks(shown, shown_tree)

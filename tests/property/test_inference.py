@@ -16,7 +16,7 @@ from topology.model.claims import Claim, Origin
 from topology.model.errors import ConfigError
 from topology.model.facts import Device, FindingKind, Medium, Neighbor, Source, render_finding
 from topology.model.ids import Id, IdKind
-from topology.model.tree import all_nodes, host_partitions, parse_tree, render_tree
+from topology.model.tree import host_partitions, parse_tree, render_tree
 from topology.synthetic import (
     DamagedFabric,
     FabricKind,
@@ -94,7 +94,7 @@ def test_it_prints_the_same_for_any_order(damaged: DamagedFabric, rng: random.Ra
 @given(damaged_fabrics())
 def test_it_places_every_node_once_or_gives_a_reason(damaged: DamagedFabric) -> None:
     tree = infer_from(collect_claims(damaged)).tree
-    assert all_nodes(tree) == tuple(sorted(host.name for host in damaged.wiring.hosts))
+    assert tree.all_nodes == tuple(sorted(host.name for host in damaged.wiring.hosts))
     leaves = [node for domain in tree.domains if domain.tier == 1 for node in domain.nodes]
     assert sorted(leaves) == sorted(tree.nodes)
     assert all(unplaced.reason for unplaced in tree.unplaced)

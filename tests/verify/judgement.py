@@ -16,7 +16,7 @@ from tests.verify.sources import SourceMix, collect_sources, derive_visible_trut
 from topology.inference.tree_inference import Inference, infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.facts import Finding, FindingKind, PortName
-from topology.model.tree import TopologyTree, all_nodes, host_partitions
+from topology.model.tree import TopologyTree, host_partitions
 from topology.synthetic import (
     DamagedFabric,
     FaultKind,
@@ -130,7 +130,7 @@ def judge_tree(truth: TopologyTree, inference: Inference) -> TreeJudgement:
     ):
         return TreeJudgement(TreeVerdict.EXACT, frozenset(), frozenset())
     flagged_devices = _find_flagged_devices(inference)
-    nodes = sorted({*all_nodes(truth), *all_nodes(tree)})
+    nodes = sorted({*truth.all_nodes, *tree.all_nodes})
     wrong: set[str] = set()
     silent: set[str] = set()
     warned = placed_nowhere | flagged_devices
@@ -150,7 +150,7 @@ def judge_tree(truth: TopologyTree, inference: Inference) -> TreeJudgement:
         }
         silent |= misplaced - warned
         below = true_tier, inferred_tier
-    forgotten = set(nodes).difference(all_nodes(tree))
+    forgotten = set(nodes).difference(tree.all_nodes)
     wrong |= forgotten
     silent |= forgotten - warned
     wrong |= placed_nowhere - {entry.node for entry in truth.unplaced}

@@ -19,7 +19,6 @@ from topology.inference.tree_inference import infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin, SweptClaims, expand_claims
 from topology.model.facts import Medium
-from topology.model.tree import all_nodes
 from topology.reports.packed_reports import PackedClaim
 from topology.synthetic import (
     DamagedFabric,
@@ -83,7 +82,7 @@ def test_every_mix_shows_the_tree_of_an_undamaged_fabric(
 @pytest.mark.parametrize(("mix", "num_nodes"), [(SourceMix.SWEEP, 21), (SourceMix.ALL, 24)])
 def test_only_a_list_names_hosts_without_a_cable(mix: SourceMix, num_nodes: int) -> None:
     damaged = damage_fabric(build(FabricKind.RAIL).wiring, FaultSpec(lose_hosts=3), seeded(1))
-    assert len(all_nodes(derive_visible_truth(damaged, mix))) == num_nodes
+    assert len(derive_visible_truth(damaged, mix).all_nodes) == num_nodes
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,7 @@ from topology.model.cabling_plan import (
     show_end,
 )
 from topology.model.errors import ParseError, show
-from topology.model.fabric import Fabric, Link
-from topology.model.fabric_columns import KIND_CODES
+from topology.model.fabric import KIND_CODES, Fabric, Link
 from topology.model.facts import DeviceKind, PortName
 from topology.model.port_names import Words
 

@@ -18,8 +18,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from topology.findings.finding_causes import find_explanations
-from topology.model.fabric import Fabric
-from topology.model.fabric_columns import STATE_CODES, Flags, Index
+from topology.model.fabric import STATE_CODES, Fabric, Flags, Index
 from topology.model.facts import Finding, FindingKind, PortState, Severity
 from topology.model.ids import natural_key
 from topology.model.tree import TopologyTree

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.model.fabric import Fabric, Link
-from topology.model.fabric_columns import UNKNOWN_RATE, Index, LinkColumns
+from topology.model.fabric import UNKNOWN_RATE, Fabric, Index, Link, LinkColumns
 from topology.model.facts import Finding, FindingKind, Impact, Medium, Severity
-from topology.model.lazy_rows import rows_at
 from topology.planes.cables import EdgeColumns
 from topology.planes.plane import Plane
 from topology.tiers.tier_groups import TierGroups
@@ -44,7 +42,7 @@ def find_slow_links(fabric: Fabric, plane: Plane, grouping: TierGroups) -> Itera
         rates = links.rates[link_indices]
         usual = _usual_bps(rates)
         is_slow = rates < usual if usual else rates * SLOW_FACTOR <= usual_in_plane
-        for link in rows_at(fabric.links, link_indices[is_slow].tolist()):
+        for link in fabric.links.at(link_indices[is_slow].tolist()):
             yield _slow_finding(fabric, link, usual or usual_in_plane)
 
 
@@ -111,7 +109,7 @@ def _slow_finding(fabric: Fabric, link: Link, usual: int) -> Finding:
 def find_one_sided_links(fabric: Fabric) -> Iterator[Finding]:
     """Yield a finding per link that one end reports, and the other could report but does not."""
     link_indices = np.flatnonzero(fabric.columns.links.is_one_sided)
-    for link in rows_at(fabric.links, link_indices.tolist()):
+    for link in fabric.links.at(link_indices.tolist()):
         yield _duplicate_finding(fabric, link) or _one_sided_finding(fabric, link)
 
 
@@ -126,7 +124,7 @@ def _duplicate_finding(fabric: Fabric, link: Link) -> Finding | None:
     links = fabric.columns.links
     for shared, other in ((link.a, link.b), (link.b, link.a)):
         cables = np.flatnonzero(((links.a == shared) | (links.b == shared)) & ~links.is_disputed)
-        for row in rows_at(fabric.links, cables.tolist()):
+        for row in fabric.links.at(cables.tolist()):
             far = fabric.port_name(row.b if row.a == shared else row.a)
             own, near = fabric.port_name(shared), fabric.port_name(other)
             return Finding(

@@ -26,8 +26,7 @@ from topology.findings.usual_counts import (
     find_most_frequent,
 )
 from topology.findings.usual_ports import CableIndex, LinkedPorts, UsualPorts
-from topology.model.fabric import Fabric, FabricPort
-from topology.model.fabric_columns import Index
+from topology.model.fabric import Fabric, FabricPort, Index
 from topology.model.facts import Finding, FindingKind, Impact, Medium, PortName, Severity
 from topology.model.ids import natural_key
 from topology.model.pair_counts import PairCounts

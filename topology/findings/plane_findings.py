@@ -13,11 +13,9 @@ from typing import Final
 import numpy as np
 
 from topology.model.errors import list_some, show
-from topology.model.fabric import Fabric, FabricPort
-from topology.model.fabric_columns import Index
+from topology.model.fabric import Fabric, FabricPort, Index
 from topology.model.facts import Finding, FindingKind, Impact, Medium, PortName, PortState, Severity
 from topology.model.ids import natural_key
-from topology.model.lazy_rows import rows_at
 from topology.planes.compute_choice import ComputeChoice, describe_slots, rank_distance
 from topology.planes.plane import Plane
 from topology.planes.plane_split import PlaneSplit
@@ -54,7 +52,7 @@ def find_plane_problems(split: PlaneSplit, plane: Plane) -> Iterator[Finding]:
 
 def _build_unknown(split: PlaneSplit, plane: Plane, ports: Index) -> Finding:
     """Return the finding about a network of which no cable is known."""
-    fabric, rows = split.fabric, rows_at(split.fabric.ports, ports.tolist())
+    fabric, rows = split.fabric, split.fabric.ports.at(ports.tolist())
     message = (
         f"No cable of the {plane.name} network is known, so no node is placed. Its ports, on "
         f"{count_nodes(list_nodes_with(fabric, ports))}: {_show_names(row.name for row in rows)}. "
@@ -102,7 +100,7 @@ def _advise(split: PlaneSplit, plane: Plane) -> str:
     fast = np.unique(linked[is_fast[linked]])
     if not len(fast):
         return ""
-    names = {row.name for row in rows_at(fabric.ports, fast.tolist())}
+    names = {row.name for row in fabric.ports.at(fast.tolist())}
     return f"If jobs use other ports, name them in a file for --planes: {render_rules(names)}"
 
 
@@ -110,7 +108,7 @@ def _find_unswept(fabric: Fabric, plane: Plane, ports: Index) -> Iterator[Findin
     """Yield a finding for each InfiniBand subnet of which no cable is known."""
     linked = set(plane.host_edges.columns.a_port.tolist())
     ports_by_subnet: dict[str, list[int]] = defaultdict(list)
-    for number, row in zip(ports.tolist(), rows_at(fabric.ports, ports.tolist()), strict=True):
+    for number, row in zip(ports.tolist(), fabric.ports.at(ports.tolist()), strict=True):
         if row.subnet and row.state is not PortState.DOWN:
             ports_by_subnet[row.subnet].append(number)
     for subnet, numbers in sorted(ports_by_subnet.items()):

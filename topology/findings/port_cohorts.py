@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from topology.model.fabric import Fabric
-from topology.model.fabric_columns import Flags, Index
+from topology.model.fabric import Fabric, Flags, Index
 from topology.model.pair_counts import count_pairs
 from topology.planes.cables import Edge
 from topology.planes.plane import Plane

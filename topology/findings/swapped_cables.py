@@ -35,10 +35,8 @@ from topology.findings.usual_counts import (
     MIN_USUAL_PER_ODD,
     find_most_frequent,
 )
-from topology.model.fabric import Fabric
-from topology.model.fabric_columns import Index
+from topology.model.fabric import Fabric, Index
 from topology.model.facts import Finding, FindingKind, Impact, Severity
-from topology.model.lazy_rows import rows_at
 from topology.model.pair_counts import count_pairs
 from topology.planes.cables import Edge
 from topology.planes.plane import Plane
@@ -151,9 +149,7 @@ def _find_foreign_cables(plane: Plane, groups: GroupColumns) -> Iterator[Misplac
     cable_indices = np.flatnonzero(
         (expected != NO_GROUP) & (actual != NO_GROUP) & (expected != actual)
     ).tolist()
-    for cable_index, edge in zip(
-        cable_indices, rows_at(plane.host_edges, cable_indices), strict=True
-    ):
+    for cable_index, edge in zip(cable_indices, plane.host_edges.at(cable_indices), strict=True):
         yield MisplacedCable(edge, int(expected[cable_index]), int(actual[cable_index]))
 
 
@@ -171,9 +167,7 @@ def find_misplaced_rails(plane: Plane, layout: DeviceLayout) -> Iterator[Misplac
         is_home & (rail_codes[ends.b] != NO_GROUP) & (rail_codes[ends.b] != layout.port_name_codes)
     )
     cable_indices = np.flatnonzero(is_other).tolist()
-    for cable_index, edge in zip(
-        cable_indices, rows_at(plane.host_edges, cable_indices), strict=True
-    ):
+    for cable_index, edge in zip(cable_indices, plane.host_edges.at(cable_indices), strict=True):
         own_rail, group = (
             layout.port_names[layout.port_name_codes[cable_index]],
             int(expected[cable_index]),
@@ -216,7 +210,7 @@ def find_doubled_cables(
         return
     doubled: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     is_doubled = np.isin(plane.host_edges.columns.a, doubled_hosts)
-    for edge in rows_at(plane.host_edges, np.flatnonzero(is_doubled).tolist()):
+    for edge in plane.host_edges.at(np.flatnonzero(is_doubled).tolist()):
         doubled[edge.a][edge.b] += [edge.a_port, edge.b_port]
     num_leaves = np.bincount(hosts)
     has_several_leaves = num_leaves > 1
@@ -265,7 +259,7 @@ def find_tied_swaps(
     group_of, tied = layout.groups.switch_group, [tie.unit for tie in grouping.host_ties]
     ends, edges_by_host = plane.host_edges.columns, defaultdict[int, list[Edge]](list)
     is_tied = np.isin(ends.a, tied) & (group_of[ends.b] != NO_GROUP)
-    for edge in rows_at(plane.host_edges, np.flatnonzero(is_tied).tolist()):
+    for edge in plane.host_edges.at(np.flatnonzero(is_tied).tolist()):
         edges_by_host[edge.a].append(edge)
     between: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for host, edges in sorted(edges_by_host.items()):
@@ -330,7 +324,7 @@ def _find_foreign_uplinks(plane: Plane, groups: GroupColumns) -> Iterator[Mispla
             is_misplaced & (groups.ranks[expected] == groups.ranks[actual])
         ).tolist()
         for cable_index, edge in zip(
-            cable_indices, rows_at(plane.switch_edges, cable_indices), strict=True
+            cable_indices, plane.switch_edges.at(cable_indices), strict=True
         ):
             yield MisplacedCable(
                 Edge(edge.b, edge.a, edge.b_port, edge.a_port) if is_turned else edge,

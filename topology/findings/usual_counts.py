@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from topology.model.fabric_columns import Index
+from topology.model.fabric import Index
 from topology.planes.plane import Plane
 
 MIN_USUAL_PER_ODD = 8

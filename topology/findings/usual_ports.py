@@ -15,8 +15,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from topology.model.fabric import Fabric
-from topology.model.fabric_columns import Index
+from topology.model.fabric import Fabric, Index
 from topology.model.ids import natural_key
 from topology.planes.cables import EdgeColumns
 

@@ -20,7 +20,7 @@ from topology.identity.device_resolution import Entity
 from topology.identity.node_names import NodeNames
 from topology.model.claims import Origin, strong_key
 from topology.model.errors import list_some, show
-from topology.model.fabric_columns import Codes, Numbers
+from topology.model.fabric import Codes, Numbers
 from topology.model.facts import DeviceKind, Finding, FindingKind, Severity
 from topology.model.ids import natural_key, parse_node_name, short_name
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 from topology.model.fabric import Fabric
 from topology.model.ids import Id, IdKind
-from topology.model.lazy_rows import rows_at
 from topology.planes.cables import Edge, EdgeRows
 from topology.planes.plane import Plane
 from topology.tiers.ranks import mark_leaves
@@ -59,7 +58,7 @@ def _find_boxes(fabric: Fabric, plane: Plane) -> dict[Id, list[int]]:
     chips_by_chassis: dict[Id, list[int]] = defaultdict(list)
     has_shared_image = fabric.columns.has_shared_image
     switches = [switch for switch in plane.switches if has_shared_image[switch]]
-    for switch, device in zip(switches, rows_at(fabric.devices, switches), strict=True):
+    for switch, device in zip(switches, [fabric.devices[index] for index in switches], strict=True):
         for identifier in device.ids:
             if identifier.kind is IdKind.SYSTEM_IMAGE_GUID:
                 chips_by_chassis[identifier].append(switch)

@@ -16,8 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from topology.findings.tree_findings import format_names
-from topology.model.fabric import Fabric
-from topology.model.fabric_columns import MEDIUM_CODES
+from topology.model.fabric import MEDIUM_CODES, Fabric
 from topology.model.facts import (
     DeviceKind,
     Finding,
@@ -27,7 +26,6 @@ from topology.model.facts import (
     Severity,
     finding_about,
 )
-from topology.model.lazy_rows import rows_at
 from topology.tiers.tier_groups import TierGroup
 
 CLIQUE_RANK = 0
@@ -51,7 +49,7 @@ def find_cliques(fabric: Fabric) -> dict[int, int]:
     if not is_nvlink.any():
         return {}
     links = np.flatnonzero(is_nvlink[columns.links.a] | is_nvlink[columns.links.b])
-    for link in rows_at(fabric.links, links.tolist()):
+    for link in fabric.links.at(links.tolist()):
         ends = fabric.ports[link.a], fabric.ports[link.b]
         for host_end, clique_end in (ends, ends[::-1]):
             is_own = host_end.medium is Medium.NVLINK

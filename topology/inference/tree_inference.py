@@ -28,7 +28,6 @@ from topology.model.errors import ConfigError
 from topology.model.fabric import Fabric
 from topology.model.facts import Finding, sort_findings
 from topology.model.ids import IdKind
-from topology.model.lazy_rows import rows_at
 from topology.model.tree import (
     DomainSpec,
     TopologyTree,
@@ -182,7 +181,7 @@ def _nodes_below(nodes: Sequence[str | None], groups: Sequence[TierGroup]) -> li
 def _unnamed_domain(
     fabric: Fabric, group: TierGroup, *, tier: int, tiers: Sequence[str], nodes: Sequence[str]
 ) -> UnnamedDomain:
-    devices = rows_at(fabric.devices, group.switches)
+    devices = [fabric.devices[index] for index in group.switches]
     ids = {
         identifier.value
         for device in devices
@@ -190,7 +189,7 @@ def _unnamed_domain(
         if identifier.kind in (IdKind.NODE_GUID, IdKind.MAC, IdKind.CHASSIS_ID)
     }
     switch_names = tuple(device.name for device in devices if device.name not in ids)
-    device_names = (device.name for device in devices or rows_at(fabric.devices, group.hosts))
+    device_names = (fabric.devices[index].name for index in group.switches or group.hosts)
     lowest = min(ids) if ids else min(device_names, default="all")
     return UnnamedDomain(
         tier=tier,

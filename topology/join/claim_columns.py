@@ -37,7 +37,7 @@ from topology.join.port_rows import (
 )
 from topology.join.swept_nodes import NO_NODE, SweptNodes, read_swept_nodes
 from topology.model.claims import Claim, Key, Origin, SweptClaims
-from topology.model.fabric_columns import Codes, Flags, Index, Numbers
+from topology.model.fabric import Codes, Flags, Index, Numbers
 from topology.model.facts import Device, DeviceKind, Neighbor
 from topology.model.ids import Id
 from topology.sources.ibnetdiscover.devices import SweptDevices

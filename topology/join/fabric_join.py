@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
@@ -32,18 +32,17 @@ from topology.model.claims import (
     PreviousOwners,
     SweptClaims,
 )
-from topology.model.fabric import Fabric, FabricDevice, Link
-from topology.model.fabric_columns import (
+from topology.model.fabric import (
     KIND_CODES,
     MEDIUM_CODES,
+    Fabric,
     FabricColumns,
+    FabricDevice,
     Flags,
-    LinkColumns,
-    rate_or_none,
 )
 from topology.model.facts import Medium, sort_findings
 from topology.model.ids import Id, IdKind
-from topology.model.lazy_rows import LazyRows, LazyTuple
+from topology.model.lazy_rows import LazyTuple
 
 _NO_OWNERS: Final[PreviousOwners] = MappingProxyType({})
 
@@ -113,7 +112,7 @@ def build_fabric(
     return Fabric(
         devices=devices,
         ports=pairing.table.rows(),
-        links=_link_rows(pairing.links),
+        links=pairing.links.rows(),
         findings=sort_findings(all_findings),
         columns=fabric_columns,
     )
@@ -178,14 +177,3 @@ def _build_columns(
         links=pairing.links,
         has_shared_image=has_shared_image,
     )
-
-
-def _link_rows(links: LinkColumns) -> LazyRows[Link]:
-    """Return links as rows that are built on demand."""
-
-    def make(indices: Sequence[int]) -> Iterator[Link]:
-        chosen = np.fromiter(indices, np.intp, len(indices))
-        a, b, one_sided, disputed, rates = (column[chosen].tolist() for column in links)
-        return map(Link, a, b, one_sided, disputed, map(rate_or_none, rates))
-
-    return LazyRows(len(links.a), make)

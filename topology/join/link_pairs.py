@@ -30,7 +30,7 @@ from topology.join.port_rows import (
     port_keys,
 )
 from topology.model.claims import Origin
-from topology.model.fabric_columns import (
+from topology.model.fabric import (
     MEDIA,
     MEDIUM_CODES,
     STATE_CODES,

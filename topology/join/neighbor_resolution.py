@@ -19,7 +19,7 @@ from topology.join.claim_columns import FabricRows
 from topology.join.port_rows import expand_spans
 from topology.model.claims import Key, strong_key
 from topology.model.errors import show
-from topology.model.fabric_columns import Codes, Flags, Numbers
+from topology.model.fabric import Codes, Flags, Numbers
 from topology.model.facts import Neighbor
 from topology.model.ids import full_name
 

@@ -30,7 +30,7 @@ from topology.join.port_rows import (
     find_port,
     index_port,
 )
-from topology.model.fabric_columns import STATE_CODES, UNKNOWN_RATE, Flags, Index, Numbers
+from topology.model.fabric import STATE_CODES, UNKNOWN_RATE, Flags, Index, Numbers
 from topology.model.facts import PortState
 
 KeyIndex: TypeAlias = dict[int, int]

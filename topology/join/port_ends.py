@@ -18,7 +18,7 @@ import numpy as np
 
 from topology.join.claim_columns import FabricRows
 from topology.join.neighbor_resolution import NeighborEntries
-from topology.model.fabric_columns import Flags, Index, Numbers
+from topology.model.fabric import Flags, Index, Numbers
 from topology.model.facts import Neighbor
 
 FarPort = tuple[int, int]

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from topology.identity.device_kinds import BY_MAC, BY_NAME, FORWARDS, STATION, UNKNOWN_STYLE
 from topology.model.claims import strong_key
 from topology.model.errors import show
-from topology.model.fabric import FabricPort
-from topology.model.fabric_columns import (
+from topology.model.fabric import (
     DISTANCE_CODES,
     DISTANCES,
     MEDIA,
@@ -31,6 +30,7 @@ from topology.model.fabric_columns import (
     STATES,
     UNKNOWN_RATE,
     Codes,
+    FabricPort,
     Flags,
     Index,
     NameCodes,

@@ -18,7 +18,7 @@ from topology.identity.claim_facts import ClaimFacts
 from topology.join.port_rows import PortTable
 from topology.model.claims import SweptClaim
 from topology.model.errors import show
-from topology.model.fabric_columns import (
+from topology.model.fabric import (
     MEDIUM_CODES,
     STATE_CODES,
     Flags,

@@ -3,19 +3,89 @@
 A fabric drops nothing: a cable that only one end reports is a one-sided link, parallel cables stay
 parallel, and a contradiction becomes a finding. The package `join` builds a fabric out of claims.
 `planes` decides which links matter to jobs, `tiers` what they mean.
+
+A fabric has its content twice: as rows, which are built on demand, and as arrays, so that the
+inference needs no object for each port and link. Ids are only in the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-from topology.model.fabric_columns import (
-    FabricColumns,
-)
+import numpy as np
+from numpy.typing import NDArray
+
 from topology.model.facts import DeviceKind, Finding, GpuDistance, Medium, PortName, PortState
 from topology.model.ids import Id
+from topology.model.lazy_rows import LazyRows
+
+Index: TypeAlias = NDArray[np.intp]
+Codes: TypeAlias = NDArray[np.uint8]
+Flags: TypeAlias = NDArray[np.bool_]
+Rates: TypeAlias = NDArray[np.int64]
+Numbers: TypeAlias = NDArray[np.int32]
+
+KINDS: Final = tuple(DeviceKind)
+MEDIA: Final = tuple(Medium)
+STATES: Final = tuple(PortState)
+DISTANCES: Final[tuple[GpuDistance | None, ...]] = (None, *GpuDistance)
+KIND_CODES: Final = {kind: code for code, kind in enumerate(KINDS)}
+MEDIUM_CODES: Final = {medium: code for code, medium in enumerate(MEDIA)}
+STATE_CODES: Final = {state: code for code, state in enumerate(STATES)}
+DISTANCE_CODES: Final = {distance: code for code, distance in enumerate(DISTANCES)}
+UNKNOWN_RATE: Final = -1
+
+
+class LinkColumns(NamedTuple):
+    """The arrays of links, one entry per link."""
+
+    a: Index
+    """The lower port."""
+    b: Index
+    is_one_sided: Flags
+    is_disputed: Flags
+    rates: Rates
+    """The lower of the rates that the two ends report."""
+
+    def rows(self) -> LazyRows[Link]:
+        """Return the links as rows that are built on demand."""
+        return LazyRows(len(self.a), self._rows_at)
+
+    def _rows_at(self, indices: Sequence[int]) -> Iterator[Link]:
+        chosen = np.fromiter(indices, np.intp, len(indices))
+        a, b, one_sided, disputed, rates = (column[chosen].tolist() for column in self)
+        return map(Link, a, b, one_sided, disputed, map(rate_or_none, rates))
+
+
+class NameCodes(NamedTuple):
+    """The names of ports as codes; ports of one rail share few distinct names."""
+
+    codes: Index
+    """One entry per port: the index of its name in `texts`."""
+    texts: Sequence[str]
+    """Distinct names."""
+
+
+class PortNames(LazyRows[str]):
+    """Names of ports, built on demand; `code` builds each distinct name only once."""
+
+    def __init__(
+        self,
+        size: int,
+        make: Callable[[Sequence[int]], Iterator[str]],
+        code: Callable[[Index], NameCodes],
+    ) -> None:
+        """Store the functions that build names.
+
+        Args:
+            size: the number of ports.
+            make: the same argument as in `LazyRows`.
+            code: returns the names of the given ports as codes.
+        """
+        super().__init__(size, make)
+        self.code: Final = code
 
 
 class FabricDevice(NamedTuple):
@@ -64,15 +134,38 @@ class Link(NamedTuple):
     """The lower of the rates that the two ends report."""
 
 
+class FabricColumns(NamedTuple):
+    """The arrays of a fabric; codes are indices into KINDS, MEDIA, STATES and DISTANCES."""
+
+    names: Sequence[str]
+    """Per device, as are the next two columns."""
+    nodes: Sequence[str | None]
+    kinds: Codes
+    port_devices: Index
+    """Per port, as are the next six columns."""
+    port_names: PortNames
+    media: Codes
+    states: Codes
+    rates: Rates
+    """Bits per second; UNKNOWN_RATE if unknown."""
+    distances: Codes
+    """The distance to the nearest GPU; 0 if unknown."""
+    roce_devices: Numbers
+    """A number for the name of an Ethernet port's RDMA device; 0 if none is known."""
+    links: LinkColumns
+    has_shared_image: Flags
+    """Per device, whether another device has the same system image GUID."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fabric:
     """All devices, ports and links that are known, and how they are wired."""
 
     devices: Sequence[FabricDevice]
     """The devices in natural order of their names."""
-    ports: Sequence[FabricPort]
+    ports: LazyRows[FabricPort]
     """Grouped by device."""
-    links: Sequence[Link]
+    links: LazyRows[Link]
     """Sorted by ports."""
     findings: tuple[Finding, ...]
     columns: FabricColumns = field(compare=False, repr=False)
@@ -87,3 +180,13 @@ class Fabric:
         """Return both ends of a link as text for a message."""
         ends = (self.port_name(link.a), self.port_name(link.b))
         return " and ".join(f"{end.device} port {end.port}" for end in ends)
+
+
+def rate_or_none(rate: int) -> int | None:
+    """Return a rate of a column as the rows hold it: None if unknown."""
+    return None if rate == UNKNOWN_RATE else rate
+
+
+def rate_column(rates: Sequence[int | None]) -> Rates:
+    """Return the rates of rows as a column."""
+    return np.array([UNKNOWN_RATE if rate is None else rate for rate in rates], np.int64)

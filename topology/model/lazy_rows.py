@@ -97,8 +97,3 @@ class LazyRows(LazyTuple[_Row]):
         if self._rows is not None:
             return [self._rows[index] for index in indices]
         return list(self._make(indices))
-
-
-def rows_at(rows: Sequence[_Row], indices: Sequence[int]) -> Sequence[_Row]:
-    """Return the rows at the given indices; of lazy rows, only those are built."""
-    return rows.at(indices) if isinstance(rows, LazyRows) else [rows[index] for index in indices]

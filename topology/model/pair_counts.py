@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from topology.model.fabric_columns import Flags, Index
+from topology.model.fabric import Flags, Index
 
 _HALF: Final = 32
 """Bits for one of the two numbers in a key."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, NamedTuple
 
 from topology.model.errors import ConfigError, InvariantError, show
@@ -95,6 +94,11 @@ class TopologyTree:
     """Sorted by node."""
     origin: TreeOrigin = FROM_CABLES
     """What the source of the tree says about the tiers and about the top of the tree."""
+
+    @property
+    def all_nodes(self) -> tuple[str, ...]:
+        """All nodes, placed and unplaced, sorted."""
+        return tuple(sorted((*self.nodes, *(unplaced.node for unplaced in self.unplaced))))
 
     def tier_of(self, name: str) -> int | None:
         """Return the tier of a name, or of a number in text form; None if there is none.
@@ -438,8 +442,3 @@ def host_partitions(tree: TopologyTree) -> list[frozenset[frozenset[str]]]:
         )
         for tier in range(1, len(tree.tiers) + 1)
     ]
-
-
-def all_nodes(tree: TopologyTree) -> tuple[str, ...]:
-    """Return all nodes, placed and unplaced, sorted."""
-    return tuple(sorted(chain(tree.nodes, (unplaced.node for unplaced in tree.unplaced))))

@@ -6,24 +6,25 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from topology.model.fabric import Fabric, FabricPort
-from topology.model.fabric_columns import (
+from topology.model.fabric import (
     KIND_CODES,
     MEDIUM_CODES,
     UNKNOWN_RATE,
+    Fabric,
     FabricColumns,
+    FabricPort,
     Flags,
     Index,
     Rates,
     rate_or_none,
 )
 from topology.model.facts import DeviceKind, Medium
-from topology.model.lazy_rows import LazyRows, rows_at
+from topology.model.lazy_rows import LazyRows
 from topology.model.pair_counts import PairCounts, count_pairs
 
 # Names that switch vendors give to the port of the management network; it never leads to a host.
@@ -50,15 +51,18 @@ class EdgeColumns(NamedTuple):
     a_port: Index
     b_port: Index
 
+    def rows(self, indices: Sequence[int]) -> Iterator[Edge]:
+        """Yield the links at the given indices as rows."""
+        chosen = np.fromiter(indices, np.intp, len(indices))
+        return map(Edge, *(column[chosen].tolist() for column in self))
+
 
 class EdgeRows(LazyRows[Edge]):
     """Links of a plane as arrays, with rows that are built on demand."""
 
     def __init__(self, columns: EdgeColumns) -> None:
         """Store the arrays; rows are built on demand."""
-        # A bound method would make a reference cycle, which holds the arrays in memory until the
-        # next garbage collection.
-        super().__init__(len(columns.a), partial(_make_rows, columns))
+        super().__init__(len(columns.a), columns.rows)
         self.columns: Final = columns
 
     @classmethod
@@ -86,11 +90,6 @@ class EdgeRows(LazyRows[Edge]):
         """The number of links between each pair of devices, in both directions."""
         a, b, _, _ = self.columns
         return count_pairs(np.concatenate([a, b]), np.concatenate([b, a]))
-
-
-def _make_rows(columns: EdgeColumns, indices: Sequence[int]) -> Iterator[Edge]:
-    chosen = np.fromiter(indices, np.intp, len(indices))
-    return map(Edge, *(column[chosen].tolist() for column in columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +189,7 @@ def ports_of_hosts(
     Cost: O(ports), 2 µs each, because their rows are built.
     """
     ports_by_host: dict[int, dict[int, FabricPort]] = defaultdict(dict)
-    rows = rows_at(fabric.ports, ports.tolist())
+    rows = fabric.ports.at(ports.tolist())
     rates = map(rate_or_none, cables.rates[ports].tolist())
     for number, row, rate in zip(ports.tolist(), rows, rates, strict=True):
         port = row if row.rate_bps == rate else row._replace(rate_bps=rate)

@@ -30,7 +30,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from topology.model.errors import list_some, show
-from topology.model.fabric_columns import UNKNOWN_RATE, rate_or_none
+from topology.model.fabric import UNKNOWN_RATE, rate_or_none
 from topology.model.facts import GpuDistance, Medium
 from topology.model.ids import natural_key
 from topology.planes.machine_types import MachineType

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from topology.model.fabric_columns import (
+from topology.model.fabric import (
     MEDIUM_CODES,
     STATE_CODES,
     FabricColumns,

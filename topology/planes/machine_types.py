@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from topology.model.fabric_columns import (
+from topology.model.fabric import (
     DISTANCES,
     MEDIA,
     MEDIUM_CODES,

@@ -8,24 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topology.model.fabric_columns import Flags, Index
+from topology.model.fabric import Flags, Index
 from topology.planes.cables import EdgeRows
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class PortSet(AbstractSet[int]):
     """Port numbers, ascending. Compares like any set."""
 
-    __slots__ = ("_num", "is_member")
-
-    def __init__(self, is_member: Flags) -> None:
-        """Store the flags.
-
-        Args:
-            is_member: one flag per port of the fabric; the caller must not change it afterwards.
-        """
-        self.is_member = is_member
-        """One flag per port of the fabric: whether it is in the set."""
-        self._num = int(np.count_nonzero(is_member))
+    is_member: Flags
+    """One flag per port of the fabric: whether it is in the set; nobody changes it."""
 
     @classmethod
     def _from_iterable(cls, ports: Iterable[int]) -> frozenset[int]:  # type: ignore[override]
@@ -44,8 +36,8 @@ class PortSet(AbstractSet[int]):
         return iter(self.numbers.tolist())
 
     def __len__(self) -> int:
-        """Return the number of ports."""
-        return self._num
+        """Return the number of ports. Cost: O(ports of the fabric)."""
+        return int(np.count_nonzero(self.is_member))
 
     @property
     def numbers(self) -> Index:

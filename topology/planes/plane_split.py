@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topology.model.fabric import Fabric
-from topology.model.fabric_columns import Flags, Index
+from topology.model.fabric import Fabric, Flags, Index
 from topology.model.pair_counts import count_pairs
 from topology.planes.cables import (
     Cables,
@@ -152,9 +151,10 @@ def split_planes(
     cables, columns = cables or find_cables(fabric), fabric.columns
     defined = {policy.name for policy in policies}
     port_planes = PortPlaneMap(len(fabric.ports))
-    port_planes.put_each(_assign_by_policy(fabric, cables, policies) if policies else ())
+    for port, port_plane in _assign_by_policy(fabric, cables, policies) if policies else ():
+        port_planes.put(port_plane, port)
     plane_of_switch = _find_named_planes(fabric, cables, defined)
-    open_ports = _find_open_ports(cables, port_planes)
+    open_ports = port_planes.list_open(cables.host_ports)
     by_name = (
         assign_by_switch_names(columns, cables, open_ports, plane_of_switch)
         if plane_of_switch
@@ -162,7 +162,7 @@ def split_planes(
     )
     for port_plane, ports in by_name:
         port_planes.put(port_plane, ports)
-    choices = choose_planes(columns, cables, _find_open_ports(cables, port_planes))
+    choices = choose_planes(columns, cables, port_planes.list_open(cables.host_ports))
     for choice in choices:
         for port_plane, ports in assign_by_choice(choice):
             if port_plane.plane not in defined:
@@ -177,10 +177,6 @@ def split_planes(
         plane_of_switch if by_name else {},
         () if COMPUTE in defined else tuple(choices),
     )
-
-
-def _find_open_ports(cables: Cables, port_planes: PortPlaneMap) -> Index:
-    return cables.host_ports[~port_planes.is_assigned()[cables.host_ports]]
 
 
 def _find_named_planes(fabric: Fabric, cables: Cables, defined: Collection[str]) -> dict[int, str]:

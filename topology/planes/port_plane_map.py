@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
 
-from topology.model.fabric_columns import Flags, Index
+from topology.model.fabric import Flags, Index
 from topology.planes.policy import PortPlane
 
 _NONE: Final = -1
@@ -21,14 +21,9 @@ class PortPlaneMap(Mapping[int, PortPlane]):
         self._codes = np.full(num_ports, _NONE, np.int16)
         self._kinds: dict[PortPlane, int] = {}
 
-    def put(self, port_plane: PortPlane, ports: Index) -> None:
-        """Assign ports to a plane; an earlier assignment is replaced."""
+    def put(self, port_plane: PortPlane, ports: Index | int) -> None:
+        """Assign ports, or one port, to a plane; an earlier assignment is replaced."""
         self._codes[ports] = self._kinds.setdefault(port_plane, len(self._kinds))
-
-    def put_each(self, rows: Iterable[tuple[int, PortPlane]]) -> None:
-        """Assign ports one by one; an earlier assignment is replaced."""
-        for port, port_plane in rows:
-            self._codes[port] = self._kinds.setdefault(port_plane, len(self._kinds))
 
     def renumber(self, numbers: Index | None, num_ports: int) -> PortPlaneMap:
         """Return a copy for ports with new numbers.
@@ -66,6 +61,11 @@ class PortPlaneMap(Mapping[int, PortPlane]):
         """Return one flag per port of the fabric: whether it is in any plane."""
         is_assigned: Flags = self._codes != _NONE
         return is_assigned
+
+    def list_open(self, ports: Index) -> Index:
+        """Return the ports, of these, that are in no plane."""
+        is_open: Flags = self._codes[ports] == _NONE
+        return ports[is_open]
 
     def is_in(self, plane: str) -> Flags:
         """Return one flag per port of the fabric: whether it is in this plane."""

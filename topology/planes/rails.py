@@ -6,8 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from topology.model.fabric import Fabric
-from topology.model.fabric_columns import Flags
+from topology.model.fabric import Fabric, Flags
 from topology.model.ids import natural_key
 
 _MIN_RAILS: Final = 2

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from topology.model.fabric_columns import MEDIUM_CODES, FabricColumns, Flags, Index
+from topology.model.fabric import MEDIUM_CODES, FabricColumns, Flags, Index
 from topology.model.facts import Medium
 from topology.model.pair_counts import count_pairs
 from topology.planes.cables import Cables

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from topology.model.fabric_columns import Index
+from topology.model.fabric import Index
 from topology.planes.cables import Edge, EdgeRows
 
 

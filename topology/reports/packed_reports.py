@@ -26,6 +26,8 @@ from topology.reports.neighbor_report import (
     build_report,
 )
 
+SNMP_COLLECTOR: Final = "snmp"
+"""The collector of a report that comes from the walk of a switch."""
 _LEVEL: Final = 1
 """A third of the time of the usual level 6, and a fifth more bytes."""
 _encode: Final = msgpack.Encoder().encode
@@ -70,6 +72,11 @@ class PackedReport(Struct, frozen=True, gc=False):
     def device(self) -> Device | None:
         """The facts; None for a part of a sweep. Cost per access: one `unpack_device`."""
         return unpack_device(self.packed) if self.packed else None
+
+    @property
+    def is_of_switch(self) -> bool:
+        """Whether the report comes from the walk of a switch, not from an agent."""
+        return any(row.name == SNMP_COLLECTOR for row in self.status.collectors)
 
     @property
     def content(self) -> Hashable:

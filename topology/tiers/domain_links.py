@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.model.fabric_columns import Flags, Index
+from topology.model.fabric import Flags, Index
 from topology.model.pair_counts import PairCounts, count_pairs
 from topology.planes.plane import Plane
 from topology.tiers.tier_groups import TierGroups

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topology.model.fabric_columns import Flags, Index
+from topology.model.fabric import Flags, Index
 from topology.model.pair_counts import PairCounts
 from topology.planes.plane import Plane
 

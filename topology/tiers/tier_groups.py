@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from topology.model.fabric_columns import Flags, Index
+from topology.model.fabric import Flags, Index
 from topology.model.pair_counts import count_pairs
 from topology.planes.plane import Plane
 from topology.tiers.group_membership import (

@@ -38,7 +38,7 @@ from generator.outputs.slurm import (
 from tests.generator.outputs.slurm_reader import parse_topology_conf, parse_topology_yaml
 from topology.model.errors import ConfigError, list_some, show
 from topology.model.ids import HOSTNAME_LABEL
-from topology.model.tree import TopologyTree, all_nodes, parse_tree, without_nodes
+from topology.model.tree import TopologyTree, parse_tree, without_nodes
 
 _MAX_SHOWN: Final = 3
 _DOT_TEXT: Final = r'(?:[^"\\]|\\[\\"])*'
@@ -122,7 +122,7 @@ def _compare_labels(
         has_unplaced: whether nodes without a place are listed as well.
     """
     yield from _compare_nodes(
-        [node for node, _ in rows], all_nodes(tree) if has_unplaced else tree.nodes
+        [node for node, _ in rows], tree.all_nodes if has_unplaced else tree.nodes
     )
     read = build_labelled_tree(dict(rows), keys[::-1], tier_names=tree.tiers)
     yield from read.problems
@@ -187,9 +187,7 @@ def _read_slurm_yaml(
 
 def _compare_switches(read: SlurmTopology, tree: TopologyTree) -> Iterator[str]:
     yield from filter(None, [find_slurm_problem(read)])
-    yield from _compare_nodes(
-        [node for row in read.switches for node in row.nodes], all_nodes(tree)
-    )
+    yield from _compare_nodes([node for row in read.switches for node in row.nodes], tree.all_nodes)
     below = {*read.list_nodes_below().values()}
     for domain in tree.domains:
         if domain.start < domain.stop and frozenset(tree.nodes_of(domain)) not in below:
@@ -269,7 +267,7 @@ def _compare_graph(
         edges: the vertices above and below.
         tree: what is drawn.
     """
-    wanted = (*(row.name for row in tree.domains), *all_nodes(tree))
+    wanted = (*(row.name for row in tree.domains), *tree.all_nodes)
     if Counter(names.values()) != Counter(show(name, MAX_LABEL) for name in wanted):
         yield "it has other names than the tree"
     roots = sum(row.parent is None for row in tree.domains) + len(tree.unplaced)

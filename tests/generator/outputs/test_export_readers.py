@@ -21,7 +21,6 @@ from topology.model.tree import (
     DomainSpec,
     TopologyTree,
     Unplaced,
-    all_nodes,
     build_tree,
     without_nodes,
 )
@@ -62,7 +61,7 @@ def named_trees(draw: st.DrawFn) -> TopologyTree:
     tree = draw(trees())
     lost = draw(st.lists(st.sampled_from(("u1", "u2")), unique=True))
     tree = replace(tree, unplaced=tuple(Unplaced(node, "no report") for node in sorted(lost)))
-    nodes = draw(st.permutations(all_nodes(tree)))
+    nodes = draw(st.permutations(tree.all_nodes))
     names = draw(st.lists(st.sampled_from(HOSTILE), unique=True, max_size=len(nodes)))
     return rename(tree, dict(zip(nodes, names, strict=False)))
 

@@ -10,7 +10,6 @@ from tests.topology.verdicts import collect_claims, infer_from
 from topology.findings.finding_causes import list_causes
 from topology.findings.work_order import build_work_order
 from topology.model.facts import FindingKind, PortName
-from topology.model.tree import all_nodes
 from topology.synthetic import (
     FabricKind,
     FaultKind,
@@ -31,7 +30,7 @@ def check_steps(spec: SyntheticSpec, faults: FaultSpec, seed: int) -> None:
     damaged = damage_fabric(build_wiring(spec), faults, rng=seeded(seed))
     inference = infer_from(collect_claims(damaged))
     lost = [fault for fault in damaged.faults if fault.kind is FaultKind.LOST_LINK]
-    hosts = frozenset(all_nodes(inference.tree))
+    hosts = frozenset(inference.tree.all_nodes)
     order = build_work_order(list_causes(inference.findings, hosts), inference.tree, {})
     ends = {
         PortName(step.device, step.port)

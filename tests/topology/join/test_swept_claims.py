@@ -27,11 +27,10 @@ from tests.topology.sources.plain import case_id, cases
 from tests.topology.verdicts import collect_claims
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin, SweptClaims
-from topology.model.fabric import Fabric
-from topology.model.fabric_columns import KINDS, MEDIA, STATES, FabricColumns, rate_or_none
+from topology.model.fabric import KINDS, MEDIA, STATES, Fabric, FabricColumns, rate_or_none
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
-from topology.model.lazy_rows import LazyRows, rows_at
+from topology.model.lazy_rows import LazyRows
 from topology.reports.packed_reports import PackedClaim, pack_device
 from topology.sources.ibnetdiscover import devices
 from topology.synthetic import (
@@ -133,7 +132,7 @@ def _arrays(columns: FabricColumns) -> list[npt.NDArray[np.generic]]:
 def test_it_returns_the_same_rows_in_any_order_of_access() -> None:
     fabric, backwards = build_fabric([swept(SWEEP.encode())]), build_fabric([swept(SWEEP.encode())])
     indices = range(len(fabric.ports) - 1, -1, -1)
-    assert list(rows_at(backwards.ports, indices)) == [fabric.ports[index] for index in indices]
+    assert list(backwards.ports.at(indices)) == [fabric.ports[index] for index in indices]
 
 
 @pytest.mark.parametrize("path", cases("ibnetdiscover"), ids=case_id)

@@ -16,7 +16,6 @@ from topology.model.tree import (
     DomainSpec,
     TopologyTree,
     Unplaced,
-    all_nodes,
     build_tree,
     host_partitions,
     parse_tree,
@@ -60,7 +59,7 @@ def test_it_ignores_the_order_of_its_input() -> None:
 
 
 def test_it_lists_all_nodes_and_the_partition_of_each_tier() -> None:
-    assert all_nodes(tree()) == ("n1", "n10", "n2", "n3", "n4", "n5", "n9")
+    assert tree().all_nodes == ("n1", "n10", "n2", "n3", "n4", "n5", "n9")
     assert host_partitions(tree())[1:] == [
         frozenset({frozenset({"n1", "n2", "n10"})}),
         frozenset({frozenset({"n1", "n2", "n3", "n10"})}),

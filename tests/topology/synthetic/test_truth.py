@@ -14,7 +14,7 @@ from tests.topology.synthetic.fabrics import (
     swap,
 )
 from topology.model.facts import Medium
-from topology.model.tree import TopologyTree, Unplaced, all_nodes, host_partitions, parse_tree
+from topology.model.tree import TopologyTree, Unplaced, host_partitions, parse_tree
 from topology.synthetic import (
     DamagedFabric,
     FabricKind,
@@ -104,7 +104,7 @@ def test_it_joins_groups_of_a_dragonfly_that_cables_connect() -> None:
 def test_it_partitions_all_nodes_with_any_faults(seed: int, title: str, faults: FaultSpec) -> None:
     wiring = build_wiring(SPECS[title])
     tree = derive_truth(damage_fabric(wiring, faults, seeded(seed)))
-    assert all_nodes(tree) == tuple(sorted(host.name for host in wiring.hosts))
+    assert tree.all_nodes == tuple(sorted(host.name for host in wiring.hosts))
     for found in host_partitions(tree):
         assert sum(map(len, found)) == len(frozenset().union(*found))
 

@@ -18,7 +18,7 @@ from topology.model.cabling_plan import show_end
 from topology.model.errors import ConfigError, show
 from topology.model.facts import DeviceKind, Finding, PortName, render_finding
 from topology.model.ids import natural_key
-from topology.model.tree import TopologyTree, all_nodes
+from topology.model.tree import TopologyTree
 
 if TYPE_CHECKING:
     from generator.cli.running_pods import NodesByGang
@@ -346,7 +346,7 @@ class _FabricDescriber:
 
         name = self.fabric.devices[device].name
         found: dict[str, dict[str, str] | None] = {}
-        for _, (near, far) in list_absent_cables(self.findings, frozenset(all_nodes(self.tree))):
+        for _, (near, far) in list_absent_cables(self.findings, frozenset(self.tree.all_nodes)):
             for end, other in ((near, far), (far, near)):
                 if end is not None and end.device == name:
                     found.setdefault(end.port, other._asdict() if other else None)

@@ -58,7 +58,6 @@ from topology.model.facts import (
     render_finding,
     sort_findings,
 )
-from topology.model.tree import all_nodes
 
 if TYPE_CHECKING:
     from generator.cli.observation import LoadedObservation
@@ -222,7 +221,7 @@ def _read_past(since: datetime, given: HistoryOptions) -> _PastFindings:
     since_s = int(since.timestamp())
     with open_given_history(given) as history:
         trees = [find_generation_since(history, since), *history.read_generations(limit=1)]
-        hosts = frozenset(chain.from_iterable(all_nodes(row.tree) for row in trees))
+        hosts = frozenset(chain.from_iterable(row.tree.all_nodes for row in trees))
         return _PastFindings(
             since_s, history.read_findings(since_s), history.read_findings(), hosts
         )
@@ -269,7 +268,7 @@ def _read_present(
     if past is not None:
         return _PresentFindings(findings, problems, past.hosts, tuple(names))
     devices = tuple(_resolve_devices(names, read, findings))
-    hosts = frozenset(all_nodes(read.observation.tree))
+    hosts = frozenset(read.observation.tree.all_nodes)
     return _PresentFindings(findings, problems, hosts, devices, read)
 
 

@@ -154,11 +154,10 @@ def _list_missing(
 ) -> Iterator[dict[str, Any]]:
     """Yield the cables that findings name and that do not exist."""
     from topology.findings.finding_causes import list_absent_cables
-    from topology.model.tree import all_nodes
 
     linked = {PortName(**row[end]) for row in links for end in ("a", "b")}
     tree = observation.tree
-    found = list_absent_cables(observation.findings, frozenset(all_nodes(tree)), linked)
+    found = list_absent_cables(observation.findings, frozenset(tree.all_nodes), linked)
     for finding, (near, far) in found:
         yield {
             "a": near._asdict(),

@@ -35,7 +35,6 @@ from topology.model.facts import (
     describe_impact,
     render_finding,
 )
-from topology.model.tree import all_nodes
 from topology.reports.observed_time import parse_observed_at
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ def build_status(cluster: ClusterInput, *, place: str = "--kube") -> dict[str, A
     tree = cluster.tree
     counts = Counter(finding.severity.value for finding in cluster.findings)
     tiers = Counter(domain.tier for domain in tree.domains)
-    causes = list_causes(cluster.findings, frozenset(all_nodes(tree)))
+    causes = list_causes(cluster.findings, frozenset(tree.all_nodes))
     return {
         "plane": tree.plane,
         "nodes": len(tree.nodes),

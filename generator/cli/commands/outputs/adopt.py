@@ -151,7 +151,6 @@ def _plan_hypernodes(
     """
     from generator.cli.observation import read_observation
     from generator.ingest.sources import read_nodes
-    from generator.objects.inventory import list_node_labels
     from generator.objects.tree_spec import parse_tree_spec
     from generator.observe.labelled_tree import build_labelled_tree, parse_label_keys
 
@@ -160,7 +159,7 @@ def _plan_hypernodes(
             "spec.outputs of the Fabric object has no entry of type hypernode, so HyperNodes "
             "would be removed and not taken over: add the entry first"
         )
-    nodes = list_node_labels(read_nodes(sources)) if sources.nodes or sources.cluster else None
+    nodes = read_nodes(sources).labels_by_node if sources.nodes or sources.cluster else None
     adoption = adopt_hypernodes(observed.hypernodes, nodes)
     label_keys = parse_label_keys(names_in) if names_in else ()
     refused = tuple(ParseError(row, source="HyperNodes") for row in adoption.problems)

@@ -62,8 +62,6 @@ def command(
     kubectl get hypernodes -o yaml | toponaut lint - --nodes nodes.json. Without --nodes, patterns
     and labels are only checked for errors.
     """
-    from generator.objects.inventory import list_node_labels
-
     access = cluster.find_cluster()
     if bool(paths) == (access is not None):
         raise click.UsageError("give the HyperNodes to check: files, folders, - or --kube")
@@ -71,7 +69,7 @@ def command(
     if not found.hypernodes and not found.problems:
         exit_without_data([ParseError("no HyperNodes found", source=", ".join(paths) or "cluster")])
     inventory = found.inventory
-    labels = None if inventory is None else list_node_labels(inventory)
+    labels = None if inventory is None else inventory.labels_by_node
     unlisted = _list_control_planes(inventory) if inventory else ()
     set_problems = find_set_problems(found.hypernodes, labels, unlisted=unlisted)
     rows = (*found.problems, *set_problems)
