@@ -12,6 +12,7 @@ from topology.findings.work_order import (
     Place,
     Step,
     WorkOrder,
+    describe_exchange,
     locate_port,
     sort_steps,
 )
@@ -22,6 +23,8 @@ def build_plan_order(
     differences: Iterable[Difference], moves: Iterable[Move], places: Mapping[str, Place]
 ) -> WorkOrder:
     """Return a step for each move, by rack and unit; the moves of a group stay in their order.
+
+    Carried out one after the other, no step needs a port that is still in use.
 
     Args:
         differences: what differs from the plan.
@@ -40,17 +43,26 @@ def build_plan_order(
 
 def _build_step(move: Move, kind: str, places: Mapping[str, Place]) -> Step:
     fixed, moved = move.cable
-    shown = locate_port(fixed, places)
+    shown, end = locate_port(fixed, places), moved
     match move.kind:
+        case MoveKind.EXCHANGE if move.target:
+            owners = fixed, move.other.a if move.other else None
+            unplug, plug, shows = describe_exchange((moved, move.target), owners, places)
         case MoveKind.MOVE if move.target:
-            end, unplug, plug = moved, f"the cable from {shown}", locate_port(move.target, places)
-            plug += ", once its plug is out" if move.is_target_full else ""
+            unplug, plug = f"the cable from {shown}", locate_port(move.target, places)
+            shows = f"{show_end(fixed)} <> {show_end(move.target)}"
+        case MoveKind.UNPLUG:
+            unplug, plug = f"the cable from {shown}", "nothing yet: keep the plug aside"
+            shows = f"no cable between {show_end(fixed)} and {show_end(moved)}"
+        case MoveKind.PLUG if move.target:
+            end, unplug = move.target, "nothing: this port is free by now"
+            plug = f"this port: the plug kept aside, of the cable from {shown}"
             shows = f"{show_end(fixed)} <> {show_end(move.target)}"
         case MoveKind.ADD:
-            end, unplug = moved, f"the cable to {shown}, if there is one"
+            unplug = f"the cable to {shown}, if there is one"
             plug = AGAIN.format(show_end(fixed))
             shows = f"{show_end(fixed)} <> {show_end(moved)}"
         case _:
-            end, unplug, plug = moved, f"the cable to {shown}, at both ends", "nothing"
+            unplug, plug = f"the cable to {shown}, at both ends", "nothing"
             shows = f"no cable between {show_end(fixed)} and {show_end(moved)}"
     return Step(places.get(end.device, Place()), *end, unplug, plug, shows, kind, "")

@@ -32,6 +32,8 @@ from topology.model.port_names import Words
 
 _MAX_NAMES_SHOWN: Final = 4
 """Cables listed in one message."""
+_EXCHANGED: Final = 2
+"""Plugs in each other's ports; in longer rings each plug is in the port of the next."""
 
 
 class DifferenceKind(StrEnum):
@@ -57,7 +59,13 @@ class MoveKind(StrEnum):
     """The ways to move one cable."""
 
     MOVE = "move"
-    """Pull one plug and put it into another port."""
+    """Pull one plug and put it into another port, which is free."""
+    EXCHANGE = "exchange"
+    """Put each of two plugs into the port of the other."""
+    UNPLUG = "unplug"
+    """Pull one plug and keep it aside."""
+    PLUG = "plug"
+    """Put the plug that was kept aside into a port."""
     ADD = "add"
     REMOVE = "remove"
 
@@ -101,17 +109,17 @@ class Difference(NamedTuple):
 
 
 class Move(NamedTuple):
-    """One move of a cable."""
+    """One move of a cable, or of two in each other's ports."""
 
     kind: MoveKind
     cable: ObservedCable
     """The observed cable, the plug that stays first; for `add` the planned cable."""
     target: PortName | None
-    """The port that the plug of `cable.b` goes to; None unless the kind is `move`."""
-    is_target_full: bool
-    """Another plug has to be pulled from the target first; a later move of the group places it."""
+    """The port that the plug of `cable.b` goes to; None if it goes to none."""
     group: int
     """Group of the repaired differences; the moves of a group are adjacent and in order."""
+    other: ObservedCable | None = None
+    """The cable whose plug comes from the target; None unless the kind is `exchange`."""
 
 
 class UnplannedCable(NamedTuple):
@@ -128,7 +136,7 @@ class CablingDiff:
     differences: tuple[Difference, ...] = ()
     """Differences in order of the plan, extra cables last."""
     moves: tuple[Move, ...] = ()
-    """The shortest list; every target is free when its move comes, or is marked as full."""
+    """The shortest list; carried out in this order, no port ever has two plugs."""
     unplanned: tuple[UnplannedCable, ...] = ()
     """Sorted by ports."""
     num_as_planned: int = 0
@@ -164,9 +172,9 @@ def compare_cabling(plan: CablingPlan, fabric: Fabric) -> CablingDiff:
     return CablingDiff(
         differences=tuple(sorted(rows, key=_row_order)),
         moves=tuple(
-            builder.build_move(step, group)
+            move
             for group, repair in enumerate(repairs)
-            for step in repair.steps
+            for move in builder.build_moves(repair, group)
         ),
         unplanned=tuple(_find_unplanned(observed, resolved, ports)),
         num_as_planned=sum(observed.peer_by_port.get(a) == b for a, b in resolved.cables),
@@ -397,19 +405,33 @@ class _DiffBuilder:
     def _planned_cables(self, pair: Pair) -> PlannedCable:
         return self._cables[min(pair), max(pair)]
 
-    def build_move(self, step: Step, group: int) -> Move:
-        """Return a step as a move with names."""
+    def build_moves(self, repair: Repair, group: int) -> Iterator[Move]:
+        """Yield the moves of a repair with names.
+
+        In a ring no port is free. A ring of two is one exchange; in a longer one, the plug that
+        moves last leaves its port first.
+        """
+        moves = [self._build_move(step, group) for step in repair.steps]
+        if not repair.is_ring:
+            yield from moves
+            return
+        *_, last = moves
+        if len(moves) == _EXCHANGED:
+            yield moves[0]._replace(kind=MoveKind.EXCHANGE, other=last.cable)
+        else:
+            yield last._replace(kind=MoveKind.UNPLUG, target=None)
+            yield from moves[:-1]
+            yield last._replace(kind=MoveKind.PLUG)
+
+    def _build_move(self, step: Step, group: int) -> Move:
         match step:
             case MoveStep():
                 target = self._ports.names[step.target]
-                cable = self._observed_cable(step.cable)
-                return Move(MoveKind.MOVE, cable, target, step.is_target_full, group)
+                return Move(MoveKind.MOVE, self._observed_cable(step.cable), target, group)
             case AddStep():
-                cable = self._observed_cable(step.goal)
-                return Move(MoveKind.ADD, cable, None, is_target_full=False, group=group)
+                return Move(MoveKind.ADD, self._observed_cable(step.goal), None, group)
             case RemoveStep():
-                cable = self._observed_cable(step.cable)
-                return Move(MoveKind.REMOVE, cable, None, is_target_full=False, group=group)
+                return Move(MoveKind.REMOVE, self._observed_cable(step.cable), None, group)
 
     def build_rows(self, repair: Repair, group: int) -> Iterator[Difference]:
         """Yield the differences that one repair covers: a ring is one swap, else one per step."""
@@ -425,10 +447,10 @@ class _DiffBuilder:
         seen_text = "; ".join(show_cable(*cable) for cable in observed[:_MAX_NAMES_SHOWN])
         num_more = len(observed) - _MAX_NAMES_SHOWN
         more = f"; and {num_more} more" if num_more > 0 else ""
-        message = (
-            f"{len(observed)} cables are in each other's ports: {seen_text}{more}. "
-            f"Move {len(moved)} plugs as listed in the moves."
-        )
+        advice = f"Move {len(moved)} plugs as listed in the moves."
+        if len(observed) == _EXCHANGED:
+            advice = f"Exchange the plugs in {' and '.join(show_end(end) for _, end in observed)}."
+        message = f"{len(observed)} cables are in each other's ports: {seen_text}{more}. {advice}"
         return Difference(DifferenceKind.SWAPPED, planned, observed, message, group)
 
     def _step_row(self, step: Step, group: int) -> Difference:

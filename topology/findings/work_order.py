@@ -83,8 +83,7 @@ def build_work_order(
 ) -> WorkOrder:
     """Return the steps by rack and unit, then in the order of the tree.
 
-    Those without a rack or a unit come last. The two moves of an exchange follow one another, at
-    the place of the first.
+    Those without a rack or a unit come last. The exchanges of one finding follow one another.
 
     Args:
         causes: the causes as `list_causes` returns them.
@@ -162,9 +161,9 @@ def _list_moves(cause: Cause, places: Mapping[str, Place]) -> Iterator[_Move]:
         owners = {
             one: other for near, far in cables if far for one, other in ((near, far), (far, near))
         }
-        for first, second in finding.swap:
-            yield _exchange(first, second, owners.get(first), places)
-            yield _exchange(second, first, owners.get(second), places)
+        for ports in finding.swap:
+            plugs = describe_exchange(ports, (owners.get(ports[0]), owners.get(ports[1])), places)
+            yield _Move(ports[0], *plugs)
     elif finding.kind in _RESEATED and any(map(_has_port, cables)):
         yield from (_reseat(finding, cable, places) for cable in cables)
     elif len(cables) == 1 and finding.kind in _MOVED and cables[0].far:
@@ -198,22 +197,28 @@ def _reseat(finding: Finding, cable: Cable, places: Mapping[str, Place]) -> _Mov
     return _Move(near, unplug, AGAIN.format(show_end(far)), shows)
 
 
-def _exchange(
-    end: PortName, target: PortName, owner: PortName | None, places: Mapping[str, Place]
-) -> _Move:
-    """Return the move of the plug in one port to the other one.
+def describe_exchange(
+    ports: tuple[PortName, PortName],
+    owners: tuple[PortName | None, PortName | None],
+    places: Mapping[str, Place],
+) -> tuple[str, str, str]:
+    """Return what to unplug, where to plug it and what is shown then, for two plugs to exchange.
 
     Args:
-        end: the port.
-        target: the other port.
-        owner: the other end of the cable in the port; None: unknown.
+        ports: the two ports.
+        owners: the other end of the cable in each port; None: unknown.
         places: the places of the devices.
     """
-    plug = f"{locate_port(target, places)}, once its plug is out"
-    if owner is None:
-        return _Move(end, _HERE, plug)
-    shows = f"{show_end(owner)} <> {show_end(target)}"
-    return _Move(end, f"the cable from {locate_port(owner, places)}", plug, shows)
+    here, there = (locate_port(port, places) for port in ports)
+    moves = [
+        (owner, f"the {'cable from ' + locate_port(owner, places) if owner else 'plug'}", target)
+        for owner, target in zip(owners, ports[::-1], strict=True)
+    ]
+    plug = ", ".join(f"{cable} into {show_end(target)}" for _, cable, target in moves)
+    shows = " and ".join(
+        f"{show_end(owner)} <> {show_end(port)}" for owner, _, port in moves if owner
+    )
+    return f"the plugs in {here} and {there}", f"exchanged: {plug}", shows
 
 
 def show_subject(cause: Cause, places: Mapping[str, Place]) -> str:

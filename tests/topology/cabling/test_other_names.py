@@ -137,7 +137,7 @@ def test_it_moves_no_plug_of_a_namesake_that_has_none_of_the_planned_cables() ->
 
 def test_it_moves_plugs_that_are_in_other_ports_of_the_right_device() -> None:
     plan = ["h1:e0 leaf:2", "h2:e0 leaf:3", "h3:e0 leaf:1"]
-    assert len(compare(plan, PLAN).moves) == 3
+    assert len(compare(plan, PLAN).moves) == len(plan) + 1
 
 
 def test_it_shows_hostile_names_escaped() -> None:

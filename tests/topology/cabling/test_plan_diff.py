@@ -65,8 +65,14 @@ def kinds(diff: CablingDiff) -> list[DifferenceKind]:
 
 
 def show_move(move: Move) -> str:
-    """Return a move as `from > to`, or as `+end end` or `-end end` for a whole cable."""
+    """Return a move as `from > to`, `one <> other`, or `+end end` or `-end end` of a cable."""
     first, second = move.cable
+    if move.kind is MoveKind.UNPLUG:
+        return f"{second.device}:{second.port} > aside"
+    if move.kind is MoveKind.PLUG and move.target:
+        return f"aside > {move.target.device}:{move.target.port}"
+    if move.kind is MoveKind.EXCHANGE and move.target:
+        return f"{second.device}:{second.port} <> {move.target.device}:{move.target.port}"
     if move.target:
         return f"{second.device}:{second.port} > {move.target.device}:{move.target.port}"
     sign = "+" if move.kind is MoveKind.ADD else "-"
@@ -105,13 +111,13 @@ def test_it_finds_no_difference_where_all_is_as_planned() -> None:
         pytest.param(
             ["h1:e0 leaf:2", "h2:e0 leaf:1", "h3:e0 leaf:3"],
             [SWAPPED],
-            ["leaf:1 > leaf:2", "leaf:2 > leaf:1"],
+            ["leaf:1 <> leaf:2"],
             id="two swapped plugs",
         ),
         pytest.param(
             ["h1:e0 leaf:2", "h2:e0 leaf:3", "h3:e0 leaf:1"],
             [SWAPPED],
-            ["leaf:3 > leaf:2", "leaf:1 > leaf:3", "leaf:2 > leaf:1"],
+            ["leaf:2 > aside", "leaf:3 > leaf:2", "leaf:1 > leaf:3", "aside > leaf:1"],
             id="three plugs in a ring",
         ),
         pytest.param(
@@ -148,13 +154,13 @@ def test_it_makes_one_row_of_a_swap_with_all_its_cables() -> None:
     assert "leaf port 2" in row.message
 
 
-def test_it_lists_moves_of_one_group_together_and_marks_full_ports() -> None:
+def test_two_swaps_are_two_exchanges_of_a_group_each() -> None:
     plan = (*PLAN, "h4:e0 leaf:4", "h5:e0 leaf:5")
     observed = ["h1:e0 leaf:5", "h5:e0 leaf:1", "h2:e0 leaf:4", "h4:e0 leaf:2", "h3:e0 leaf:3"]
     diff = compare(plan, observed)
     groups = [move.group for move in diff.moves]
-    assert groups == [0, 0, 1, 1]
-    assert [move.is_target_full for move in diff.moves] == [True, False, True, False]
+    assert groups == [0, 1]
+    assert {move.kind for move in diff.moves} == {MoveKind.EXCHANGE}
     assert sorted(row.group for row in diff.differences if row.group is not None) == [0, 1]
 
 
@@ -169,8 +175,7 @@ def test_it_lists_moves_of_one_group_together_and_marks_full_ports() -> None:
             ["h1:e0 sw:HundredGigE1/0/2", "h2:e0 sw:HundredGigE1/0/1"],
             [SWAPPED],
             [
-                "sw:HundredGigE1/0/1 > sw:HundredGigE1/0/2",
-                "sw:HundredGigE1/0/2 > sw:HundredGigE1/0/1",
+                "sw:HundredGigE1/0/1 <> sw:HundredGigE1/0/2",
             ],
             id="swapped plugs under full names",
         ),

@@ -38,17 +38,17 @@ def build(*findings: Finding, places: Mapping[str, Place] | None = None) -> Work
     return build_work_order(list_causes(findings, TREE.nodes), TREE, places or {})
 
 
-def test_the_moves_of_an_exchange_put_each_cable_into_the_other_port() -> None:
+def test_an_exchange_is_one_step_that_says_where_each_cable_goes() -> None:
     plugs = ((LEAF, OTHER_LEAF),)
     order = build(find(FindingKind.SWAPPED_CABLE, NIC, LEAF, OTHER_NIC, OTHER_LEAF, swap=plugs))
-    assert [(step.device, step.port, step.unplug, step.plug) for step in order.steps] == [
-        ("leaf-1", "1", "the cable from a1 port eth0", "leaf-2 port 7, once its plug is out"),
-        ("leaf-2", "7", "the cable from b2 port eth0", "leaf-1 port 1, once its plug is out"),
-    ]
-    assert [step.shows for step in order.steps] == [
-        "a1 port eth0 <> leaf-2 port 7",
-        "b2 port eth0 <> leaf-1 port 1",
-    ]
+    (step,) = order.steps
+    assert (step.device, step.port) == LEAF
+    assert step.unplug == "the plugs in leaf-1 port 1 and leaf-2 port 7"
+    assert step.plug == (
+        "exchanged: the cable from a1 port eth0 into leaf-2 port 7, "
+        "the cable from b2 port eth0 into leaf-1 port 1"
+    )
+    assert step.shows == "a1 port eth0 <> leaf-2 port 7 and b2 port eth0 <> leaf-1 port 1"
 
 
 def test_each_dead_port_of_a_host_is_a_step() -> None:
@@ -189,7 +189,7 @@ def test_the_other_end_says_where_it_is() -> None:
     order = build(
         find(FindingKind.SWAPPED_CABLE, NIC, LEAF, OTHER_NIC, OTHER_LEAF, swap=plugs), places=places
     )
-    assert [step.plug for step in order.steps] == [
-        "leaf-2 port 7 (rack r2), once its plug is out",
-        "leaf-1 port 1 (rack r1, unit 40), once its plug is out",
-    ]
+    (step,) = order.steps
+    assert step.unplug == (
+        "the plugs in leaf-1 port 1 (rack r1, unit 40) and leaf-2 port 7 (rack r2)"
+    )

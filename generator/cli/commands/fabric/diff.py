@@ -333,13 +333,16 @@ def _render_end(end: PortName) -> dict[str, str]:
 
 
 def _render_move(move: Move) -> dict[str, Any]:
-    """Return a move as JSON; `from` and `to` are null if a whole cable is added or removed."""
+    """Return a move as JSON; `from` and `to` are null if the plug is in no port then."""
+    from topology.cabling.plan_diff import MoveKind
+
+    is_pulled = move.kind in {MoveKind.MOVE, MoveKind.EXCHANGE, MoveKind.UNPLUG}
     return {
         "op": move.kind.value,
         "cable": _render_cable(move.cable),
-        "from": _render_end(move.cable.b) if move.target else None,
+        "from": _render_end(move.cable.b) if is_pulled else None,
         "to": _render_end(move.target) if move.target else None,
-        "pullFirst": move.is_target_full,
+        **({"other": _render_cable(move.other)} if move.other else {}),
     }
 
 
@@ -367,18 +370,18 @@ def _describe_move(move: Move) -> str:
     from topology.cabling.plan_diff import MoveKind
 
     fixed_end, moved_end = move.cable
+    stays = f"(the other end of the cable stays in {show_end(fixed_end)})"
     match move.kind:
+        case MoveKind.EXCHANGE if move.target and move.other:
+            ends = show_cable(fixed_end, move.other.a)
+            plugs = show_cable(moved_end, move.target)
+            return f"exchange the plugs in {plugs} (the other ends of the cables stay in {ends})"
         case MoveKind.MOVE if move.target:
-            target = show_end(move.target)
-            first = (
-                f"pull the plug out of {target} (a later step moves it); "
-                if move.is_target_full
-                else ""
-            )
-            return (
-                f"{first}move the plug in {show_end(moved_end)} to {target} "
-                f"(the other end of the cable stays in {show_end(fixed_end)})"
-            )
+            return f"move the plug in {show_end(moved_end)} to {show_end(move.target)} {stays}"
+        case MoveKind.UNPLUG:
+            return f"unplug {show_end(moved_end)} and keep the plug aside {stays}"
+        case MoveKind.PLUG if move.target:
+            return f"plug the one kept aside into {show_end(move.target)} {stays}"
         case MoveKind.ADD:
             return f"plug in a cable between {show_cable(fixed_end, moved_end)}"
         case _:

@@ -71,10 +71,9 @@ def test_it_lists_the_moves_that_repair_a_swap(pairs: Scene, plan: list[str]) ->
     (row,) = ran.document["rows"]
     assert row["kind"] == "swapped"
     assert sorted(cable["line"] for cable in row["planned"]) == [2, 3]
-    first, second = ran.document["moves"]
-    assert [move["op"] for move in (first, second)] == ["move", "move"]
-    assert [move["pullFirst"] for move in (first, second)] == [True, False]
-    assert (first["from"], first["to"]) == (second["to"], second["from"])
+    (move,) = ran.document["moves"]
+    assert move["op"] == "exchange"
+    assert (move["from"], move["to"]) == (move["cable"]["b"], move["other"]["b"])
 
 
 def test_it_counts_the_rows_of_json_that_are_left_out(pairs: Scene, plan: list[str]) -> None:
@@ -92,11 +91,10 @@ def test_it_prints_the_moves_in_order(pairs: Scene, plan: list[str]) -> None:
     lines = [*swapped(plan)[:-1], "gone01,eth0,gone02,eth0"]
     out = diff(pairs, lines).out
     assert "swapped" in out
-    assert "\n1     pull the plug out of " in out
-    assert "\n2     move the plug in " in out
+    assert "\n1     exchange the plugs in " in out
     assert "unknown-device" in out
     assert "not in the plan, no fault:" in out
-    assert out.endswith(f"2 differences, {len(plan) - 3} cables as planned, 2 moves\n")
+    assert out.endswith(f"2 differences, {len(plan) - 3} cables as planned, 1 move\n")
 
 
 def test_it_says_which_cables_to_add_and_to_remove(pairs: Scene, plan: list[str]) -> None:
@@ -115,16 +113,16 @@ def test_a_work_order_has_a_box_for_each_move(pairs: Scene, plan: list[str]) -> 
     lines = [*swapped(plan)[:-1], "gone01,eth0,gone02,eth0"]
     text = diff(pairs, lines, "-o", "work-order", "--site", "Hall 3").out
     assert text.startswith("# Work order: cables\n\nHall 3, ")
-    assert "2 steps for 1 of 2 differences." in text
-    assert text.count("| ☐ |") == 2
+    assert "1 step for 1 of 2 differences." in text
+    assert text.count("| ☐ |") == 1
     assert "1 difference needs nobody at a rack \\(unknown-device\\): see toponaut diff." in text
     leaf = plan[0].split(",")[0]
     racks = pairs.write("racks.csv", f"device,rack\n{leaf},r7\ngone,r9\n")
     ran = diff(pairs, lines, "-o", "work-order-csv", "--racks", racks)
-    assert len(ran.out.splitlines()) == 3
+    assert len(ran.out.splitlines()) == 2
     assert f",r7,,{leaf}," in ran.out
     assert "racks: 1 name matches no device: gone\n" in ran.err
-    assert diff(pairs, lines, "-o", "work-order-html").out.count("<td class=box>") == 2
+    assert diff(pairs, lines, "-o", "work-order-html").out.count("<td class=box>") == 1
 
 
 def silences(scene: Scene, *entries: dict[str, str]) -> Path:
@@ -230,13 +228,13 @@ def test_it_finds_a_real_fabric_as_planned() -> None:
 
 
 @needs_samples
-def test_it_repairs_two_exchanged_ports_of_a_real_fabric_with_two_moves(tmp_path: Path) -> None:
+def test_it_repairs_two_exchanged_ports_of_a_real_fabric_with_one_exchange(tmp_path: Path) -> None:
     lines = (OWN16 / "cabling.csv").read_text().strip().split("\n")
     plan = tmp_path / "plan.csv"
     plan.write_text("\n".join([lines[0], *swapped(lines[1:])]))
     document = own16(plan).document
     assert [row["kind"] for row in document["rows"]] == ["swapped"]
-    assert len(document["moves"]) == 2
+    assert [move["op"] for move in document["moves"]] == ["exchange"]
 
 
 def findings(scene: Scene, *words: object) -> Any:  # noqa: ANN401 - a document
