@@ -72,15 +72,16 @@ def _count_by_loss(frequencies: Mapping[int, int], count: int, full: int) -> flo
 
 
 def _is_without_greater_loss(frequencies: Mapping[int, int], count: int, full: int) -> bool:
-    """Return whether many devices lack one cable, and nearly none lacks two.
+    """Return whether many devices lack one cable, and nearly none lacks more.
 
-    Lost at random, cables would leave the returned number of devices without two of them.
+    Cables lost at random would leave about `expected` devices without two of them.
     """
     num_full = frequencies.get(full, 0)
     if not 1 < count == full - 1 or not num_full:  # devices without any cable are not counted
         return False
     expected = frequencies.get(count, 0) ** 2 * (full - 1) / (2 * full * num_full)
-    return expected >= _MIN_EXPECTED and 4 * frequencies.get(count - 1, 0) <= expected
+    num_below = sum(num for fewer, num in frequencies.items() if fewer < count)
+    return expected >= _MIN_EXPECTED and 4 * num_below <= expected
 
 
 def find_designed_by_group(

@@ -30,6 +30,7 @@ from topology.findings.usual_counts import (
         pytest.param({4: 66, 3: 29, 2: 5}, [4], id="a tenth of the cables of four rails is lost"),
         pytest.param({8: 43, 7: 38, 6: 15, 5: 3, 4: 1}, [8], id="a tenth of eight rails is lost"),
         pytest.param({8: 32, 7: 32}, [8, 7], id="half of the leaves lack a cable, none lacks two"),
+        pytest.param({64: 15, 63: 15, 62: 1, 59: 1}, [64], id="some leaves lack two or more"),
         pytest.param({8: 20, 7: 14, 6: 4, 4: 12}, [8, 4], id="four rails of some, and lost cables"),
         pytest.param({1: 5}, [1], id="one rail"),
         pytest.param({}, [0], id="no host"),
