@@ -29,6 +29,7 @@ from generator.reconcile.round_results import RoundOutcome
 from generator.reconcile.settings import WriteSettings, always_leader
 from generator.reconcile.write_delays import DebounceConfig
 from generator.reservations.ledger import ReservationLedger
+from generator.reservations.legacy_sqlite import FILE_NAME, convert_file
 from generator.reservations.objects import ReservationObjects, always_leading
 from generator.rpc.forwarded_calls import ForwardedCalls
 from generator.rpc.published_state import PublishedState
@@ -80,6 +81,7 @@ class FolderBackend:
         try:
             objects = FolderStore(root, nodes)
             objects.begin_epoch()
+            convert_file(root / FILE_NAME, objects)
             self.store = FabricStore(objects)
             read_cluster_state(self.store)  # raises if a folder cannot be read
             self.publisher: Publisher = FolderPublisher(root, namespace=DEFAULT_NAMESPACE)

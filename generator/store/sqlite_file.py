@@ -99,6 +99,17 @@ def open_read_only(file: Path) -> Iterator[sqlite3.Connection]:
             database.close()
 
 
+def require_undamaged(database: sqlite3.Connection) -> None:
+    """Check the file.
+
+    Raises:
+        StoreError: it is damaged.
+    """
+    (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise StoreError(f"is damaged: {show(str(verdict))}")
+
+
 @contextmanager
 def run_transaction(database: sqlite3.Connection) -> Iterator[None]:
     """Commit what the body writes, or nothing of it."""

@@ -72,3 +72,10 @@ def test_it_refuses_a_context_without_a_cluster() -> None:
     ran = run("reservations", "--store", ".", "--context", "c")
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "--kubeconfig and --context need --kube" in ran.err
+
+
+def test_it_reports_an_unusable_file(tmp_path: Path) -> None:
+    (tmp_path / "reservations.sqlite").write_text("notes")
+    ran = run("reservations", "--store", str(tmp_path))
+    assert (ran.code, ran.out) == (ExitCode.NOTHING, "")
+    assert "not a database" in ran.err

@@ -1,11 +1,17 @@
-"""Reservations in a folder: complete after a crash, written by one server."""
+"""Reservations in a folder: complete after a crash, written by one server, converted once."""
 
 import json
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
+from generator.reservations.legacy_sqlite import FILE_NAME, convert_file, read_reservations
 from generator.reservations.objects import ReservationObjects, always_leading
 from generator.reservations.records import Reservation, parse_stored_reservation, render_reservation
 from generator.store.folder_store import FolderStore
@@ -22,6 +28,7 @@ def open_store(root: Path) -> ReservationObjects:
     """Open the reservations of a folder as a server does."""
     objects = FolderStore(root)
     objects.begin_epoch()
+    convert_file(root / FILE_NAME, objects)
     opened = ReservationObjects(objects, always_leading(objects.epoch))
     opened.refresh()
     return opened
@@ -126,3 +133,85 @@ def test_it_is_used_by_several_threads(tmp_path: Path) -> None:
     expected = tuple(sorted(rows, key=lambda row: row.id))
     assert store.read_reservations() == expected
     assert open_store(tmp_path).read_reservations() == expected
+
+
+def write_sqlite(file: Path, *rows: Reservation) -> None:
+    """Write a file as earlier versions did."""
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("CREATE TABLE epochs (epoch INTEGER NOT NULL) STRICT")
+        database.execute("INSERT INTO epochs VALUES (5)")
+        database.execute(
+            "CREATE TABLE reservations (id TEXT PRIMARY KEY, document TEXT NOT NULL) STRICT"
+        )
+        documents = [(row.id, json.dumps(render_reservation(row))) for row in rows]
+        database.executemany("INSERT INTO reservations VALUES (?, ?)", documents)
+        database.execute(f"PRAGMA application_id = {0x546F706E}")
+        database.execute("PRAGMA user_version = 1")
+
+
+def test_it_converts_the_file_of_an_earlier_version_once(tmp_path: Path) -> None:
+    rows = tuple(replace(example(number), epoch=5) for number in (1, 2))
+    write_sqlite(tmp_path / FILE_NAME, *rows)
+    store = open_store(tmp_path)
+    assert store.read_reservations() == rows
+    assert store.epoch == 6
+    assert not (tmp_path / FILE_NAME).exists()
+    store.delete([id_of(1)])
+    assert open_store(tmp_path).read_reservations() == rows[1:]
+
+
+def _foreign(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("CREATE TABLE songs (title TEXT)")
+
+
+def _newer(file: Path) -> None:
+    write_sqlite(file, example())
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("PRAGMA user_version = 2")
+
+
+def _text(file: Path) -> None:
+    file.write_text("reservations: none of your business\n" * 50)
+
+
+def _cut(file: Path) -> None:
+    write_sqlite(file, *(example(at) for at in range(50)))
+    file.write_bytes(file.read_bytes()[:10_000])
+
+
+def _odd(file: Path) -> None:
+    write_sqlite(file, example())
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("UPDATE reservations SET document = '{}'")
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        pytest.param(_foreign, "is not a database of reservations", id="another program's"),
+        pytest.param(
+            _newer, "has schema version 2; this program supports 1", id="a later program's"
+        ),
+        pytest.param(_text, "not a database", id="a text file"),
+        pytest.param(lambda file: file.write_bytes(b""), "is damaged: it is empty", id="emptied"),
+        pytest.param(_cut, "malformed|damaged", id="cut off"),
+        pytest.param(
+            _odd, "reservation .*: metadata: is missing", id="a row without a reservation"
+        ),
+        pytest.param(Path.mkdir, "is not a regular file", id="a folder"),
+        pytest.param(os.mkfifo, "is not a regular file", id="a named pipe"),
+    ],
+)
+def test_it_converts_no_file_that_is(
+    tmp_path: Path, make: Callable[[Path], object], why: str
+) -> None:
+    file = tmp_path / FILE_NAME
+    make(file)
+    for use in (lambda: open_store(tmp_path), lambda: read_reservations(file)):
+        with pytest.raises(StoreError, match=why) as caught:
+            use()
+        assert str(caught.value).startswith(str(file))
+        assert "\n" not in str(caught.value)
+    assert file.exists()
+    assert not (tmp_path / "placementreservations").exists()

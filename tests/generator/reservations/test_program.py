@@ -14,11 +14,13 @@ from uuid import uuid4
 import grpc
 import pytest
 
+from generator.cli.exit_codes import ExitCode
+from generator.reservations.legacy_sqlite import FILE_NAME
 from generator.reservations.objects import RESERVATIONS
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from generator.store.folder_store import FolderStore
-from tests.generator.scenes import PAIRS, Scene
+from tests.generator.scenes import PAIRS, Scene, run
 from tests.lab.wait import wait_until
 from tests.repository import ROOT
 
@@ -121,3 +123,15 @@ def test_it_keeps_every_acknowledged_reservation_after_a_kill(scene: Scene) -> N
         confirmed = server.stub.Confirm(pb.ConfirmRequest(id=id_), timeout=SOON_S).reservation
         assert confirmed.phase == pb.RESERVATION_PHASE_CONFIRMED
         assert confirmed.epoch == 2
+
+
+def test_it_refuses_to_serve_with_an_unusable_file(scene: Scene) -> None:
+    file = scene.root / "store" / FILE_NAME
+    file.write_text("my notes\n")
+    words = ["serve", "--store", str(scene.root / "store"), "--insecure-loopback"]
+    ran = run(*words, "--listen", "127.0.0.1:0")
+    assert ran.code == ExitCode.NOTHING
+    assert str(file) in ran.err
+    assert "file is not a database" in ran.err
+    assert "Traceback" not in ran.err
+    assert file.read_text() == "my notes\n"

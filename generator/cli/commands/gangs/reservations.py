@@ -72,13 +72,15 @@ def _read_reservations(
 
         fetched = fetch_reservations(access, os.environ)
         return fetched.reservations, fetched.problems
+    from generator.reservations.legacy_sqlite import FILE_NAME, read_reservations
     from generator.reservations.objects import RESERVATIONS
     from generator.reservations.phases import expire_if_due
     from generator.store.folder_store import FolderStore
 
-    now = utc_now()
-    listing = FolderStore(store or Path()).read(RESERVATIONS)
-    rows = {row.name: row.value.reservation for row in listing.objects if row.value.reservation}
+    root, now = store or Path(), utc_now()
+    listing = FolderStore(root).read(RESERVATIONS)
+    rows = {row.id: row for row in read_reservations(root / FILE_NAME)}  # not converted yet
+    rows |= {row.name: row.value.reservation for row in listing.objects if row.value.reservation}
     current = (expire_if_due(rows[id_], now=now, epoch=rows[id_].epoch) for id_ in sorted(rows))
     return tuple(current), listing.all_problems
 
