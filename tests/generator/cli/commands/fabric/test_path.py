@@ -80,9 +80,9 @@ def test_a_node_has_no_path_to_itself(reports: Path) -> None:
 
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the reports of 512 hosts with eight rails that have lost a cable of a hundred."""
+    """Return the reports of 64 hosts with eight rails that have lost two cables of a hundred."""
     folder = tmp_path_factory.mktemp("faulty") / "fabric"
-    words = ("--hosts", 512, "--rails", 8, "--radix", 64, "--lose-links", "1%", "--out", folder)
+    words = ("--hosts", 64, "--rails", 8, "--radix", 16, "--lose-links", "2%", "--out", folder)
     assert run("simulate", "fabric", *words).code == ExitCode.OK
     return folder / "reports"
 
@@ -132,7 +132,7 @@ def test_the_missing_cables_of_the_stages_are_named_and_no_others(faulty: Path) 
     hosts = run("links", "--reports", faulty, "--device", leaf, "-o", "json").document["links"]
     node = next(row["a"]["device"] for row in hosts if row["a"]["device"].startswith("node"))
     pod = leaf.split("-")[1]
-    other = "node-0512" if pod == "p01" else "node-0001"
+    other = "node-0064" if pod == "p01" else "node-0001"
     ran = run("path", node, other, "--reports", faulty, "-o", "json")
     way = next(way for way in ran.document["ways"] if way["switches"][0:1] == [[leaf]])
     named = {row["message"] for row in way["findings"]}
@@ -188,7 +188,7 @@ def test_a_node_without_a_rail_is_reached_at_another_port_and_the_row_says_so(
 def test_many_missing_cables_between_switches_are_one_line_and_wide_explains_each(
     faulty: Path,
 ) -> None:
-    ends = ("path", "node-0001", "node-0512", "--reports", faulty)
+    ends = ("path", "node-0001", "node-0064", "--reports", faulty)
     ways = run(*ends, "-o", "json").document["ways"]
     gaps = {
         row["message"]
