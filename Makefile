@@ -6,7 +6,7 @@ SETUP := .venv/.setup
 unexport PYTHONDONTWRITEBYTECODE
 # More for pytest, such as `make test ARGS="-k tiers"`.
 ARGS ?=
-# Three workers for two cores; labs of one kind share a worker, so each fabric is built once.
+# Five workers for two cores; labs of one kind share a worker, so each fabric is built once.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help
