@@ -160,7 +160,7 @@ def _list_by_cause(findings: Sequence[Finding], hosts: Collection[str]) -> list[
         place = len(rows)
         alike = tuple(row.finding.device for row in cause.alike)
         likewise = f" Likewise: {list_some(alike, _MAX_ALIKE)}." if alike else ""
-        text = show(f"{cause.describe_others()}{likewise}", _MAX_MESSAGE)
+        text = show(f"{cause.describe_others()}{cause.advise_switch()}{likewise}", _MAX_MESSAGE)
         ends = tuple(cable.far for cable in cause.cables if cable.far)
         costs = describe_impact(cause.impact)
         rows.append(_ListedFinding(cause.finding, place, text, ends, alike, costs))

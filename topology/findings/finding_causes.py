@@ -6,10 +6,13 @@ one thing to look at, and so are a hundred hosts whose agent is silent.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from topology.model.cabling_plan import show_end
 from topology.model.errors import list_some, show
 from topology.model.facts import (
     SEVERITY_RANK,
@@ -52,6 +55,9 @@ that are not listed come between the last two rows: a report that is old never h
 _LAST: Final = _CAUSES_FIRST[FindingKind.ONE_SIDED_LINK] - 0.5
 
 
+_NO_ENDS: Final[Mapping[PortName, PortName]] = MappingProxyType({})
+
+
 class Cable(NamedTuple):
     """A cable of a finding; an empty port or a far end that is None is unknown."""
 
@@ -69,6 +75,8 @@ class Cause(NamedTuple):
     """The findings that follow from the cause, such as the missing link of a port that is down."""
     alike: tuple[Cause, ...] = ()
     """The same cause at other devices."""
+    far_ends: Mapping[PortName, PortName] = _NO_ENDS
+    """The expected far end of each port without a cable, as far as any finding shows it."""
 
     @property
     def members(self) -> tuple[Cause, ...]:
@@ -90,15 +98,12 @@ class Cause(NamedTuple):
     def cables(self) -> list[Cable]:
         """The cables of the finding: present cables as they are, absent cables as they should be.
 
-        The far end of a port may come from a consequence.
+        The far end of a port may come from another finding.
         """
         if self.finding.kind is FindingKind.LOST_SWITCH:
             return []
-        far_ends = {
-            cable.near: cable.far for row in self.consequences for cable in _pair_ends(row.ports)
-        }
         return [
-            cable if cable.far else Cable(cable.near, far_ends.get(cable.near))
+            cable if cable.far else Cable(cable.near, self.far_ends.get(cable.near))
             for cable in _pair_ends(self.finding.ports)
             if cable.far or cable.near.port
         ]
@@ -107,13 +112,40 @@ class Cause(NamedTuple):
         """Return the end of a message that names the other findings of the cause; or nothing."""
         if not self.others:
             return ""
-        shown = [f"{row.kind.value}{_show_place(row, self.finding)}" for row in self.others]
+        shown = [
+            f"{row.kind.value}{_show_place(row, self.finding)}{self._show_far_end(row)}"
+            for row in self.others
+        ]
         return f" Also: {list_some(dict.fromkeys(shown), _MAX_EVIDENCE)}."
 
     def describe(self) -> str:
         """Return the message of the cause, with the number of findings that say the same."""
         alike = f"{len(self.members)} findings like this: " if self.alike else ""
-        return f"{alike}{self.finding.message}{self.describe_others()}"
+        return f"{alike}{self.finding.message}{self.describe_others()}{self.advise_switch()}"
+
+    def advise_switch(self) -> str:
+        """Return advice about the switch that several dead ports share; or nothing.
+
+        A switch that fails takes down the ports of several hosts, or several ports of one host.
+        """
+        down = [
+            PortName(row.device, row.port or "")
+            for member in self.members
+            for row in (member.finding, *member.others)
+            if row.kind is FindingKind.DOWN_PORT
+        ]
+        known = Counter(self.far_ends[end].device for end in down if end in self.far_ends)
+        switch, num = next(iter(known.most_common(1)), ("", 0))
+        if num > 1:
+            which = "All" if num == len(down) else f"{num}"
+            return f" {which} of these cables lead to {show(switch)}: check that switch first."
+        if self.alike and known.total() < len(down):
+            return " If these hosts share a switch, check the switch first."
+        return ""
+
+    def _show_far_end(self, finding: Finding) -> str:
+        far = self.far_ends.get(PortName(finding.device, finding.port or ""))
+        return f" <> {show_end(far)}" if far else ""
 
 
 def _pair_ends(ports: Iterable[PortName]) -> list[Cable]:
@@ -146,11 +178,19 @@ def list_causes(findings: Iterable[Finding], hosts: Collection[str]) -> list[Cau
     for number, cause in explained.items():
         consequences.setdefault(id(ordered[cause]), []).append(ordered[number])
     kept = [row for number, row in enumerate(ordered) if number not in explained]
+    far_ends = {
+        cable.near: cable.far
+        for row in ordered
+        if row.kind is FindingKind.MISSING_LINK
+        for cable in _pair_ends(row.ports)
+        if cable.far and cable.near.port
+    }
     causes = _join_alike(
         Cause(
             group[0],
             group[1:],
             tuple(chain.from_iterable(consequences.get(id(row), ()) for row in group)),
+            far_ends=far_ends,
         )
         for group in _group_by_host(kept, hosts)
     )
@@ -218,19 +258,14 @@ def list_absent_cables(
     """
     used = set(linked)
     for cause in list_causes(findings, hosts):
-        for finding, consequences in _list_own(cause):
+        own = [row for member in cause.members for row in (member.finding, *member.others)]
+        for finding in own:
             if finding.impact.cables:
-                for cable in Cause(finding, (), consequences).cables:
+                for cable in Cause(finding, far_ends=cause.far_ends).cables:
                     ends = {end for end in cable if end and end.port}
                     if not ends & used:
                         used |= ends
                         yield finding, cable
-
-
-def _list_own(cause: Cause) -> Iterator[tuple[Finding, tuple[Finding, ...]]]:
-    """Yield each finding of a cause that does not follow from another one, with what follows."""
-    for row in cause.members:
-        yield from ((finding, row.consequences) for finding in (row.finding, *row.others))
 
 
 def _group_by_host(

@@ -256,10 +256,20 @@ def _find_missing_host_links(cables: _PlaneCables) -> Iterator[Finding]:
                 ports = ports or UsualPorts(
                     cables.of_hosts, (group.hosts, group.switches), cables.linked
                 )
-                ends = [fabric.port_name(port) for port in spare[host][: expected - present]]
+                own = _choose_spare(fabric, spare[host], ports.list_free_near_ports(host))
+                own = own[: expected - present]
+                ends = [fabric.port_name(port) for port in own]
                 ends = _find_host_ends(fabric, host, ends, (ports, expected - present))
-                is_hidden = _are_hidden(fabric, spare[host][: expected - present])
+                is_hidden = _are_hidden(fabric, own)
                 yield _host_finding(fabric, host, (present, expected), ends, is_hidden=is_hidden)
+
+
+def _choose_spare(fabric: Fabric, ports: Sequence[int], usual: Collection[str]) -> Sequence[int]:
+    """Return the ports of a host without a link, those first that its peers use.
+
+    If the switch at a port of all peers is lost, this port is no gap of one host.
+    """
+    return sorted(ports, key=lambda port: fabric.ports[port].name not in usual)
 
 
 def is_hidden_port(port: FabricPort) -> bool:

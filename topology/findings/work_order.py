@@ -129,7 +129,7 @@ def _list_parts(cause: Cause) -> Iterator[Cause]:
     yield cause
     ports = {cable.near for cable in cause.cables}
     for row in () if cause.finding.kind in _CONFUSED else cause.others:
-        part = Cause(row, (), cause.consequences)
+        part = Cause(row, far_ends=cause.far_ends)
         if row.kind in _OF_ONE_HOST and not ports.intersection(cable.near for cable in part.cables):
             ports.update(cable.near for cable in part.cables)
             yield part

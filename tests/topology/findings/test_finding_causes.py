@@ -1,6 +1,7 @@
 """A cause is one thing to mend, with both ends of its cables."""
 
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 from hypothesis import given, settings
@@ -37,6 +38,64 @@ def test_a_consequence_knows_the_far_end_of_a_port_that_is_down() -> None:
     assert cause.cables == [(NIC, LEAF)]
     (alone,) = list_causes([find(DOWN, NIC)], ["node-1"])
     assert alone.cables == [(NIC, None)]
+
+
+def test_a_host_with_several_dead_ports_has_the_far_end_of_each() -> None:
+    ports = [PortName("node-1", f"eth{number}") for number in range(3)]
+    leaves = [PortName("leaf-1", str(number)) for number in range(3)]
+    pairs = chain.from_iterable(zip(ports, leaves, strict=True))
+    (cause,) = list_causes(
+        [*(find(DOWN, port) for port in ports), find(MISSING, *pairs)], ["node-1"]
+    )
+    assert cause.cables == [(ports[0], leaves[0])]
+    assert cause.describe() == (
+        "m Also: down-port port eth1 <> leaf-1 port 1, down-port port eth2 <> leaf-1 port 2. "
+        "All of these cables lead to leaf-1: check that switch first."
+    )
+
+
+def test_a_far_end_is_known_also_where_a_lost_switch_explains_the_gap() -> None:
+    lost, other = PortName("node-1", "eth0"), PortName("node-1", "eth1")
+    causes = list_causes(
+        [
+            find(FindingKind.LOST_SWITCH, lost, PortName("node-2", "eth0")),
+            find(MISSING, lost, other, OTHER_LEAF),
+            *(find(DOWN, lost), find(DOWN, other)),
+        ],
+        ["node-1", "node-2"],
+    )
+    assert [cause.cables for cause in causes if cause.finding.kind is DOWN] == [
+        [(other, OTHER_LEAF)]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("leaves", "advice"),
+    [
+        (
+            ("leaf-1", "leaf-1", "leaf-1"),
+            " All of these cables lead to leaf-1: check that switch first.",
+        ),
+        (
+            ("leaf-1", "leaf-2", "leaf-1"),
+            " 2 of these cables lead to leaf-1: check that switch first.",
+        ),
+        (("leaf-1", "leaf-2", "leaf-3"), ""),
+        (("leaf-1", "leaf-2", ""), " If these hosts share a switch, check the switch first."),
+    ],
+)
+def test_dead_ports_of_several_hosts_name_the_switch_that_they_share(
+    leaves: tuple[str, ...], advice: str
+) -> None:
+    hosts = [f"node-{number}" for number in range(3)]
+    rows = [find(DOWN, PortName(host, "eth0")) for host in hosts]
+    rows += [
+        find(MISSING, PortName(host, "eth0"), PortName(leaf, str(number)))
+        for number, (host, leaf) in enumerate(zip(hosts, leaves, strict=True))
+        if leaf
+    ]
+    (cause,) = list_causes(rows, hosts)
+    assert cause.advise_switch() == advice
 
 
 @pytest.mark.parametrize(

@@ -499,8 +499,6 @@ def _render_cause(cause: Cause, subject: str) -> Sequence[str]:
     finding, text = cause.finding, cause.describe()
     if cause.alike:
         text = text.replace(" like this", " like this (-o wide prints each)", 1)
-        if finding.kind is FindingKind.DOWN_PORT:
-            text += " If these hosts share a switch, check the switch first."
     costs = describe_impact(cause.impact) or "-"
     return finding.severity.value, finding.kind.value, costs, subject, show(text, 600)
 
