@@ -15,11 +15,9 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from click import Choice
-
 from agent.node.command import CommandLimits
 from runtime import values
-from runtime.options import group, option, refusing
+from runtime.options import Choice, group, option, refusing
 from runtime.values import Address
 from topology.model.errors import ConfigError, show
 from topology.model.facts import DeviceKind

@@ -9,19 +9,67 @@ values. A parameter or field without a default is a NamedTuple with options of i
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import SequenceMatcher, get_close_matches
 from enum import Enum
 from functools import wraps
+from itertools import takewhile
 from pathlib import Path
 from types import NoneType
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 
-from topology.model.errors import ConfigError
+from topology.model.errors import ConfigError, show
 
 P = ParamSpec("P")
 ValueT = TypeVar("ValueT")
+_MIN_LIKENESS: Final = 0.75
+_MAX_MATCHES: Final = 50
+_MAX_SUGGESTED: Final = 3
+_MIN_BEGINNING: Final = 3
+
+
+def suggest_names(name: str, known: Iterable[str]) -> str:
+    """Return `; did you mean …?` with the names that are most like an unknown one, or nothing.
+
+    Cost: O(names), 20 µs each.
+    """
+    known = list(known)
+    matches = get_close_matches(name, known, n=_MAX_MATCHES, cutoff=_MIN_LIKENESS)
+    ratio = {match: SequenceMatcher(None, match, name).ratio() for match in matches}
+    best = sorted(matches, key=lambda match: (-ratio[match], len(match), match))
+    best = best or _list_same_beginning(name, known)
+    shown = " or ".join(map(show, best[:_MAX_SUGGESTED]))
+    return f"; did you mean {shown}?" if shown else ""
+
+
+def _list_same_beginning(name: str, known: Iterable[str]) -> list[str]:
+    """Return the names that begin most like a name: in at least three quarters of its letters.
+
+    `leaf-p99` is not like the longer `leaf-p02-g07-r1` as a whole.
+    """
+    lengths = {
+        other: sum(
+            1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False))
+        )
+        for other in known
+    }
+    most = max(lengths.values(), default=0)
+    if most < _MIN_BEGINNING or most < _MIN_LIKENESS * len(name):
+        return []
+    nearest = (other for other, length in lengths.items() if length == most)
+    return sorted(nearest, key=lambda other: (len(other), other))
+
+
+class Choice(click.Choice[str]):
+    """One of several words; a wrong one gets the nearest of them."""
+
+    def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:
+        """Return the error about a wrong word."""
+        message = super().get_invalid_choice_message(value, ctx)
+        similar = suggest_names(str(value), self.choices)
+        return f"{message.removesuffix('.')}{similar}" if similar else message
 
 
 class GivenPath(click.Path):
@@ -185,7 +233,7 @@ def _convert(kind: Any, value: Any) -> Any:  # noqa: ANN401 - a type, and click'
 def _find_type(kind: Any, path: click.Path) -> Any:  # noqa: ANN401 - a type, and click's
     inner = _find_inner(kind)
     if issubclass(inner, Enum):
-        return click.Choice([row.value for row in inner])
+        return Choice([row.value for row in inner])
     return path if inner is Path else None
 
 

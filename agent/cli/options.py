@@ -12,8 +12,6 @@ import socket
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import click
-
 from agent.collection import NodeContext
 from agent.collectors.frames import SystemInterfaces
 from agent.node.command import Runner, command_env
@@ -39,7 +37,7 @@ from agent.settings import (
 from agent.sweep_schedule import ElectionReader, read_cluster_fabric, read_fabric_file
 from runtime.clock import SystemClock
 from runtime.logs import start_logging
-from runtime.options import GivenPath, option
+from runtime.options import Choice, GivenPath, option
 from runtime.retry import Cooldown
 from runtime.stop import Stop
 from runtime.values import Address
@@ -159,7 +157,7 @@ class LogOptions(NamedTuple):
 
     log_format: str | None = option(
         "Format of the log on stderr.  [default: text on a terminal, otherwise json]",
-        type=click.Choice(["text", "json"]),
+        type=Choice(["text", "json"]),
     )
     verbose: bool = option("Log debug messages too.", "--verbose", "-v")
 

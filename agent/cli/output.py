@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-import click
-
-from runtime.options import option
+from runtime.options import Choice, option
 from topology.model.errors import show
+from topology.model.facts import show_number
 from topology.reports.neighbor_report import NeighborReport, ReportNeighbor, ReportPort
 
 _GIGA = 1_000_000_000
@@ -19,7 +18,7 @@ OUTPUT: Final = option(
     "--output",
     "-o",
     default="text",
-    type=click.Choice(["text", "json", "yaml"]),
+    type=Choice(["text", "json", "yaml"]),
 )
 
 
@@ -36,10 +35,8 @@ def render_text(reports: Sequence[NeighborReport]) -> str:
         lines += ["", *align_columns([header, *rows_of_ports])]
     sweeps = [report.spec.sweep for report in reports if report.spec.sweep is not None]
     if sweeps:
-        lines += [
-            "",
-            f"sweep {sweeps[0].sweep_id} of subnet {sweeps[0].subnet}: {sweeps[0].of} part(s)",
-        ]
+        parts = show_number(sweeps[0].of, "part")
+        lines += ["", f"sweep {sweeps[0].sweep_id} of subnet {sweeps[0].subnet}: {parts}"]
     outcomes = [
         (collector.name, collector.outcome, show(collector.message, 500))
         for collector in node.status.collectors

@@ -25,7 +25,8 @@ from generator.cli.config_file import (
 from generator.cli.exit_codes import ExitCode, end
 from generator.cli.option_types import InputFile
 from generator.cli.options import CableOptions, HelpContext
-from generator.cli.output import print_error, suggest_names
+from generator.cli.output import print_error
+from runtime.options import suggest_names
 from runtime.program import interruptible, start_command
 from topology.model.errors import (
     ConfigError,

@@ -41,7 +41,10 @@ def find_generation_since(history: History, since: datetime) -> Generation:
     """
     generation = history.find_generation(int(since.timestamp()))
     if generation is None:
-        raise StoreError(f"the history begins at {show_time(history.begin_s)}")
+        raise StoreError(
+            f"nothing is known of {show_time(int(since.timestamp()))}: the history begins at "
+            f"{show_time(history.begin_s)}, with generation {history.first}"
+        )
     return generation
 
 

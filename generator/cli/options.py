@@ -404,7 +404,7 @@ def output_of(*formats: str, note: str = "") -> Any:  # noqa: ANN401 - click's
         f"Format of the output.{note}",
         "--output",
         "-o",
-        type=click.Choice(["text", *formats, "json", "yaml"]),
+        type=options.Choice(["text", *formats, "json", "yaml"]),
         default="text",
     )
 

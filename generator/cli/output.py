@@ -19,7 +19,7 @@ from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby, islice, takewhile
+from itertools import groupby, islice
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -27,7 +27,6 @@ import click
 
 from runtime.progress import Progress
 from topology.model.errors import ParseError, TopologyError, show
-from topology.model.ids import natural_key
 from topology.model.name_ranges import fold_names
 
 if TYPE_CHECKING:
@@ -59,10 +58,6 @@ _INDENT: Final = 2
 _GAP: Final = 2
 """Blanks between two columns."""
 _GBPS: Final = 1_000_000_000
-_MIN_LIKENESS: Final = 0.75
-_MAX_MATCHES: Final = 50
-_MAX_SUGGESTED: Final = 3
-_MIN_BEGINNING: Final = 3
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet runs a cell that starts with one of these as a formula. Names are untrusted."""
 
@@ -291,39 +286,6 @@ def show_count(num: int, noun: str) -> str:
 def show_severity(num: int, severity: str) -> str:
     """Return the number of findings of a severity: `2 errors`, `1 warning`, `3 info`."""
     return f"{num} {severity}" if severity == "info" else show_count(num, severity)
-
-
-def suggest_names(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean …?` with the names that are most like an unknown one, or nothing.
-
-    Cost: O(names), 20 µs each.
-    """
-    from difflib import SequenceMatcher, get_close_matches
-
-    known = list(known)
-    matches = get_close_matches(name, known, n=_MAX_MATCHES, cutoff=_MIN_LIKENESS)
-    ratio = {match: SequenceMatcher(None, match, name).ratio() for match in matches}
-    best = sorted(matches, key=lambda match: (-ratio[match], natural_key(match)))
-    best = best or _list_same_beginning(name, known)
-    shown = " or ".join(map(show, best[:_MAX_SUGGESTED]))
-    return f"; did you mean {shown}?" if shown else ""
-
-
-def _list_same_beginning(name: str, known: Sequence[str]) -> list[str]:
-    """Return the names that begin most like a name: in at least three quarters of its letters.
-
-    `leaf-p99` is not like the longer `leaf-p02-g07-r1` as a whole.
-    """
-    lengths = {
-        other: sum(
-            1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False))
-        )
-        for other in known
-    }
-    most = max(lengths.values(), default=0)
-    if most < _MIN_BEGINNING or most < _MIN_LIKENESS * len(name):
-        return []
-    return sorted((other for other in known if lengths[other] == most), key=natural_key)
 
 
 def show_rate(rate_bps: int | None) -> str:

@@ -175,9 +175,10 @@ class History:
         """Read a file that `open_history` opened."""
         self._file = file
         self._database = database
-        (begin_s,) = database.execute("SELECT min(at_s) FROM generations").fetchone()
-        self.begin_s = int(begin_s or 0)
-        """The time of the oldest generation."""
+        query = "SELECT min(at_s), min(number) FROM generations"
+        begin_s, first = database.execute(query).fetchone()
+        self.begin_s, self.first = int(begin_s or 0), int(first or 0)
+        """The time and the number of the oldest generation."""
 
     def read_generations(self, *, limit: int, since_s: int = 0) -> tuple[Generation, ...]:
         """Return the newest generations, newest first.

@@ -106,6 +106,13 @@ def test_it_keeps_every_source_file_short() -> None:
     assert not long
 
 
+def test_its_messages_have_plain_plurals() -> None:
+    pattern = re.compile("[A-Za-z]" + re.escape("(s)"))
+    found = [row for row in lines_with(pattern) if row.startswith(("agent/", "generator/"))]
+    found += [row for row in lines_with(pattern) if row.startswith(("runtime/", "topology/"))]
+    assert [row for row in found if "/vendor/" not in row] == []
+
+
 def test_it_names_no_registry() -> None:
     assert not lines_with(REGISTRIES)
 

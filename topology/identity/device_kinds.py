@@ -21,7 +21,7 @@ from topology.identity.node_names import NodeNames
 from topology.model.claims import Origin, strong_key
 from topology.model.errors import list_some, show
 from topology.model.fabric import Codes, Numbers
-from topology.model.facts import DeviceKind, Finding, FindingKind, Severity
+from topology.model.facts import DeviceKind, Finding, FindingKind, Severity, show_number
 from topology.model.ids import natural_key, parse_node_name, short_name
 
 
@@ -349,8 +349,8 @@ def _nameless_finding(captures: Sequence[Entity]) -> Finding:
         port=None,
         severity=Severity.WARNING,
         message=(
-            f"{len(names)} capture(s) without a chassis cannot be matched to a device of another "
-            f"source: {shown}. Their devices may count "
+            f"{show_number(len(names), 'capture')} without a chassis cannot be matched to a device "
+            f"of another source: {shown}. Their devices may count "
             "twice. Save `lldpcli show chassis -f json0` as NAME.chassis.json0 beside each, or "
             "name the file after its device."
         ),
@@ -366,8 +366,8 @@ def _silent_nodes_finding(silent_nodes: Counter[str]) -> Finding:
         port=None,
         severity=Severity.WARNING,
         message=(
-            f"{silent_nodes.total()} HCA(s) of the sweep are described as those of nodes whose "
-            f"reports list no HCA: {shown}. A description "
+            f"The sweep describes {show_number(silent_nodes.total(), 'HCA')} as those of nodes "
+            f"whose reports list no HCA: {shown}. A description "
             "alone assigns no HCA to such a node. Let the agents there read /sys/class/infiniband, "
             "or list the GUIDs in the inventory."
         ),
@@ -382,7 +382,8 @@ def _guessed_finding(entities: Sequence[Entity]) -> Finding:
         port=None,
         severity=Severity.INFO,
         message=(
-            f"The kinds of devices are guessed: {switches} device(s) count as switches, because "
+            "The kinds of devices are guessed: of "
+            f"{show_number(len(entities), 'device')}, {switches} count as switches, because "
             f"{MIN_SWITCH_VIEWERS} or more devices report each of them as a neighbor (or two, if "
             "all hosts have one) and they do not identify their ports by MAC as hosts do, or "
             f"because they hear {MIN_SWITCH_VIEWERS} or more devices that do; the other "

@@ -16,7 +16,7 @@ from enum import IntEnum
 from typing import Protocol, runtime_checkable
 
 from topology.model.errors import show
-from topology.model.facts import Device, DeviceKind, Finding, FindingKind, Severity
+from topology.model.facts import Device, DeviceKind, Finding, FindingKind, Severity, show_number
 from topology.model.ids import Id, IdKind
 
 Key = tuple[str, str]
@@ -231,8 +231,8 @@ def duplicate_name_finding(name: str, num_devices: int) -> Finding:
         port=None,
         severity=Severity.WARNING,
         message=(
-            f"{num_devices} device(s) are named {shown_name}, so the name alone does not identify "
-            "them or match them to a listed node. Give every host its own name, run the agent "
-            "there, or list its GUIDs or MACs in the inventory."
+            f"{shown_name} is the name of {show_number(num_devices, 'device')}, so the name alone "
+            "does not identify them or match them to a listed node. Give every host its own name, "
+            "run the agent there, or list its GUIDs or MACs in the inventory."
         ),
     )

@@ -368,7 +368,7 @@ def describe_impact(impact: Impact) -> str:
 
     The text can follow the word "costs": `costs 12% of 8 nodes`.
     """
-    nodes = _show_number(impact.num_nodes, "node")
+    nodes = show_number(impact.num_nodes, "node")
     costs = []
     if impact.splits:
         costs.append(f"{nodes if impact.num_nodes else 'a part'} cut off")
@@ -381,13 +381,14 @@ def describe_impact(impact: Impact) -> str:
     if not costs and impact.num_nodes:
         costs.append(nodes)
     if costs and impact.num_gpus:
-        costs.append(_show_number(impact.num_gpus, "GPU"))
+        costs.append(show_number(impact.num_gpus, "GPU"))
     if costs and impact.gangs:
-        costs.append(_show_number(len(impact.gangs), "gang"))
+        costs.append(show_number(len(impact.gangs), "gang"))
     return ", ".join(costs)
 
 
-def _show_number(num: int, noun: str) -> str:
+def show_number(num: int, noun: str) -> str:
+    """Return a number with its noun: `1 port`, `1,024 ports`."""
     return f"{num:,} {noun}{'' if num == 1 else 's'}"
 
 

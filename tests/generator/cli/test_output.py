@@ -22,9 +22,10 @@ from generator.cli.output import (
     render_text,
     shorten_names,
     show_count,
-    suggest_names,
     wrap_pieces,
 )
+from runtime.options import suggest_names
+from tests.ground.exit_rows import commands
 from topology.model.errors import ParseError, show
 from topology.model.name_ranges import expand_names
 
@@ -221,3 +222,13 @@ def test_a_paragraph_in_a_pipe_is_one_line() -> None:
 )
 def test_an_unknown_name_gets_the_names(name: str, suggested: str) -> None:
     assert suggest_names(name, ["leaf-p01-g01", "spine-1"]) == suggested
+
+
+@pytest.mark.parametrize(("path", "command"), list(commands()))
+def test_a_wrong_choice_gets_the_nearest_one(path: str, command: click.Command) -> None:
+    for param in command.params:
+        if isinstance(param.type, click.Choice):
+            right = max(map(str, param.type.choices), key=len)
+            with pytest.raises(click.BadParameter) as error:
+                param.type.convert(f"{right}x", param, None)
+            assert f"did you mean {right}" in str(error.value), path

@@ -13,7 +13,8 @@ from generator.cli import options
 from generator.cli.exit_codes import exit_with_problems
 from generator.cli.option_types import is_input_file
 from generator.cli.options import NO_PODS_MESSAGE, InputOptions, PodOptions
-from generator.cli.output import WIDE, Table, list_nodes, print_document, show_rate, suggest_names
+from generator.cli.output import WIDE, Table, list_nodes, print_document, show_rate
+from runtime.options import Choice, suggest_names
 from topology.model.cabling_plan import show_end
 from topology.model.errors import ConfigError, show
 from topology.model.facts import DeviceKind, Finding, PortName, render_finding
@@ -67,9 +68,7 @@ class _KindArgument(click.Argument):
 )
 def command(
     *,
-    kind: str | None = options.argument(
-        cls=_KindArgument, type=click.Choice(_KINDS), required=False
-    ),
+    kind: str | None = options.argument(cls=_KindArgument, type=Choice(_KINDS), required=False),
     name: str = options.argument(),
     sources: InputOptions,
     pods: PodOptions,

@@ -38,6 +38,7 @@ from generator.cli.work_orders import (
 )
 from generator.history.findings import FindingAge, compare_findings
 from runtime.clock import utc_now
+from runtime.options import Choice, suggest_names
 from topology.findings.finding_causes import Cause, list_causes
 from topology.findings.silences import (
     SilencedRow,
@@ -62,6 +63,7 @@ from topology.model.facts import (
 if TYPE_CHECKING:
     from generator.cli.observation import LoadedObservation
     from generator.cli.running_pods import NodesByGang
+    from topology.model.tree import TopologyTree
 
 _CSV_HEADER: Final = ("severity", "kind", "device", "port", "message", "ports", "since", "silenced")
 _MAX_NAMES_SHOWN: Final = 5
@@ -82,7 +84,7 @@ class _FindingFilter(NamedTuple):
     kind: tuple[FindingKind, ...] = options.option("Only findings of this kind. Repeatable.")
     severity: tuple[str, ...] = options.option(
         "Only findings of this severity. Repeatable.",
-        type=click.Choice(_SEVERITIES),
+        type=Choice(_SEVERITIES),
     )
     device: tuple[str, ...] = options.option(
         "Only findings about this node or switch, or with a port of it; the name of a domain "
@@ -192,7 +194,9 @@ def command(
         )
     if order.racks is not None and present.read:
         shown = _list_devices(causes[:top], split_by_age.values())
-        warn_of_racks(placed, _find_unknown(placed.in_file, present.read, ()), shown)
+        tree = present.read.observation.tree
+        unknown = {*placed.in_file} - _list_known((), (tree,)) - _list_devices_of(present.read)
+        warn_of_racks(placed, unknown, shown)
     if past is None:
         print_expired_silences(split_by_age[None].expired)
     exit_with_problems(present.problems, ExitCode.CHECK_FAILED if is_failed else None)
@@ -213,17 +217,22 @@ class _PastFindings(NamedTuple):
     since_s: int
     before: tuple[Finding, ...]
     last: tuple[Finding, ...]
-    hosts: frozenset[str]
-    """The nodes of both times."""
+    trees: tuple[TopologyTree, ...]
+    """The trees of both times."""
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The nodes of both times."""
+        return frozenset(chain.from_iterable(tree.all_nodes for tree in self.trees))
 
 
 def _read_past(since: datetime, given: HistoryOptions) -> _PastFindings:
     since_s = int(since.timestamp())
     with open_given_history(given) as history:
-        trees = [find_generation_since(history, since), *history.read_generations(limit=1)]
-        hosts = frozenset(chain.from_iterable(row.tree.all_nodes for row in trees))
+        rows = [find_generation_since(history, since), *history.read_generations(limit=1)]
+        trees = tuple(row.tree for row in rows)
         return _PastFindings(
-            since_s, history.read_findings(since_s), history.read_findings(), hosts
+            since_s, history.read_findings(since_s), history.read_findings(), trees
         )
 
 
@@ -259,17 +268,23 @@ def _read_present(
 
     given = parse_sources(sources)
     if past is not None and given.is_empty:
-        return _PresentFindings(past.last, (), past.hosts, tuple(names))
+        known = _list_known((*past.before, *past.last), past.trees)
+        devices = _resolve_devices(names, known, past.trees)
+        return _PresentFindings(past.last, (), past.hosts, tuple(devices))
     read = read_observation(given)
     running = read_pods(pods, None)
     gangs = running.list_gang_nodes() if running else None
     findings = _collect_findings(read, gangs, period_s, now=now)
     problems = (*read.problems, *(running.problems if running else ()))
+    trees = (read.observation.tree, *(past.trees if past else ()))
+    known = _list_known((*findings, *(past.before if past else ())), trees)
+    missing = {*names} - known
+    known |= _list_devices_of(read) if missing else set()
+    resolved = tuple(_resolve_devices(names, known, trees))
     if past is not None:
-        return _PresentFindings(findings, problems, past.hosts, tuple(names))
-    devices = tuple(_resolve_devices(names, read, findings))
+        return _PresentFindings(findings, problems, past.hosts, resolved)
     hosts = frozenset(read.observation.tree.all_nodes)
-    return _PresentFindings(findings, problems, hosts, devices, read)
+    return _PresentFindings(findings, problems, hosts, resolved, read)
 
 
 def _refuse_without_since(history: HistoryOptions, age: Collection[FindingAge]) -> None:
@@ -309,24 +324,25 @@ def _collect_findings(
 
 
 def _resolve_devices(
-    names: Collection[str], read: LoadedObservation, findings: Collection[Finding]
+    names: Collection[str], known: Collection[str], trees: Collection[TopologyTree]
 ) -> Iterator[str]:
     """Yield the devices with these names, and the nodes and switches of domains with them.
+
+    A domain that has another name now has its old name in an older tree.
 
     Raises:
         ConfigError: nothing has a name, which would seem to have no findings.
     """
-    tree, unknown = read.observation.tree, []
-    missing = _find_unknown(names, read, findings)
-    yield from (name for name in names if name not in missing)
-    for name in sorted(missing):
+    unknown = []
+    yield from (name for name in names if name in known)
+    for name in sorted({*names} - {*known}):
         from generator.outputs.domain_names import find_domain  # loads the outputs
 
-        number = find_domain(tree, name)
-        if number is None:
-            unknown.append(f"'{show(name)}'")
-        else:
-            outer = tree.domains[number]
+        found = [(tree, find_domain(tree, name)) for tree in trees]
+        inside = [(tree, tree.domains[number]) for tree, number in found if number is not None]
+        if not inside:
+            unknown.append(name)
+        for tree, outer in inside:
             yield from tree.nodes_of(outer)
             yield from chain.from_iterable(
                 domain.switches
@@ -334,25 +350,29 @@ def _resolve_devices(
                 if outer.start <= domain.start and domain.stop <= outer.stop
             )
     if unknown:
-        some = list_some(unknown, _MAX_NAMES_SHOWN)
-        raise ConfigError(f"there is no node, switch or domain {some} in these sources")
+        some = list_some((f"'{show(name)}'" for name in unknown), _MAX_NAMES_SHOWN)
+        domains = (row.name for tree in trees for row in tree.domains)
+        similar = suggest_names(unknown[0], {*known, *domains})
+        raise ConfigError(f"there is no node, switch or domain {some} in these sources{similar}")
 
 
-def _find_unknown(
-    names: Collection[str], read: LoadedObservation, findings: Collection[Finding]
-) -> set[str]:
-    """Return the names of no device in the sources, and in no finding."""
+def _list_known(findings: Iterable[Finding], trees: Iterable[TopologyTree]) -> set[str]:
+    """Return the names of the devices of findings and of trees."""
+    rows = list(findings)
+    known = {row.device for row in rows} | {end.device for row in rows for end in row.ends}
+    for tree in trees:
+        known |= {*tree.all_nodes}
+        known |= {switch for domain in tree.domains for switch in domain.switches}
+    return known
+
+
+def _list_devices_of(read: LoadedObservation) -> set[str]:
+    """Return the names of the listed nodes, and of all devices in the sources."""
     from topology.join.fabric_join import build_fabric
 
-    tree, inventory = read.observation.tree, read.inputs.inventory
-    missing = {*names} - {end.device for finding in findings for end in finding.ends}
-    missing -= {finding.device for finding in findings}
-    missing -= {*tree.nodes, *(row.node for row in tree.unplaced)}
-    missing -= {switch for domain in tree.domains for switch in domain.switches}
-    missing -= {node.name for node in inventory.nodes} if inventory else set()
-    for device in build_fabric(read.inputs.all_claims).devices if missing else ():
-        missing -= {device.name, device.node}
-    return missing
+    inventory, devices = read.inputs.inventory, build_fabric(read.inputs.all_claims).devices
+    known = {node.name for node in inventory.nodes} if inventory else set()
+    return known | {name for row in devices for name in (row.name, row.node) if name}
 
 
 def _names_any(finding: Finding, devices: Collection[str]) -> bool:

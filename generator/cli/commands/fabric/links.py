@@ -7,13 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
 from generator.cli import options
 from generator.cli.exit_codes import exit_with_problems
 from generator.cli.option_types import parse_pattern
 from generator.cli.options import InputOptions
-from generator.cli.output import CSV, Table, print_document, show_count, show_rate, suggest_names
+from generator.cli.output import CSV, Table, print_document, show_count, show_rate
+from runtime.options import Choice, suggest_names
 from topology.model.errors import ConfigError, show
 from topology.model.facts import PortName
 
@@ -52,7 +51,7 @@ def command(
     state: str | None = options.option(
         "Only cables in this state: one-sided is reported by one end, disputed contradicts "
         "another cable, missing is absent although the peers of its ends have one.",
-        type=click.Choice(_STATES),
+        type=Choice(_STATES),
     ),
     faulty: bool = options.option(
         "Only cables with a finding at either end, and those that are missing."

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from generator.cli import options
 from generator.cli.exit_codes import exit_with_problems
 from generator.cli.options import InputOptions
-from generator.cli.output import WIDE, Table, list_nodes, print_document, show_count, suggest_names
+from generator.cli.output import WIDE, Table, list_nodes, print_document, show_count
+from runtime.options import suggest_names
 from topology.model.cabling_plan import show_end
 from topology.model.errors import ConfigError, list_some, show
 from topology.model.facts import DeviceKind, Finding, FindingKind, PortName, PortState
@@ -76,7 +77,12 @@ def command(
     }
     own = {fabric.devices[host].name for host in hosts}
     between = [row for row in findings if own.isdisjoint(end.device for end in row.ends)]
-    print_document(document, output, text=lambda: _list_parts(document, findings, between, output))
+    unlinked = search.list_unlinked()
+    print_document(
+        document,
+        output,
+        text=lambda: chain(_list_parts(document, findings, between, output), unlinked),
+    )
     exit_with_problems(read.problems)
 
 
@@ -179,6 +185,15 @@ class _Search:
         edges = self.plane.host_edges
         a, b = ([*edges.where(edges.columns.a == host)] for host in self.hosts)
         return a, b
+
+    def list_unlinked(self) -> Iterator[str]:
+        """Yield a sentence for each host that has no cable in the plane at all."""
+        for host, cables in zip(self.hosts, self._cables, strict=True):
+            if not cables:
+                name = self.fabric.devices[host].name
+                num = sum(end.device == name for end in self._ends.values())
+                known = f" ({show_count(num, 'port')} known)" if num else ""
+                yield f"no port of {show(name)} is linked{known}: check its power and its cables"
 
     @cached_property
     def _cabled(self) -> set[int]:

@@ -26,6 +26,7 @@ from generator.outputs.formats import (
     FlavorSpec,
     LabelFamily,
 )
+from runtime.options import Choice
 from topology.model.errors import ParseError, list_some, show
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _parse_flavor_label(row: str) -> tuple[str, str]:
 def command(
     *,
     chosen: str = options.argument(
-        metavar="FORMAT", type=click.Choice([*map(str, ExportFormat), _PAGE, _CABLING])
+        metavar="FORMAT", type=Choice([*map(str, ExportFormat), _PAGE, _CABLING])
     ),
     sources: InputOptions,
     tree: Path | None = options.TREE,
@@ -127,7 +128,7 @@ def command(
         "Format of Kubernetes objects.  [default: yaml]",
         "--output",
         "-o",
-        type=click.Choice(["yaml", "json"]),
+        type=Choice(["yaml", "json"]),
     ),
     out: Path | None = options.option(
         "Folder to write one file to, under the name that its reader expects, instead of stdout.",

@@ -14,6 +14,7 @@ from generator.cli import options
 from generator.cli.option_types import OutputFile
 from generator.cli.options import ClusterOptions
 from generator.kube.access import ClusterAccess
+from runtime.options import Choice
 from topology.planes.policy import COMPUTE
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def command(
     ports: _EndpointOptions,
     log_format: str | None = options.option(
         "Format of the log.  [default: text on a terminal, else json]",
-        type=click.Choice(["text", "json"]),
+        type=Choice(["text", "json"]),
     ),
 ) -> None:
     """Read reports, write HyperNodes and answer placement queries until SIGTERM or SIGINT.

@@ -8,6 +8,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from generator.cli import options
+from runtime.options import Choice
 
 PROGRAM: Final = "toponaut"
 COMPLETE_VARIABLE: Final = "_TOPONAUT_COMPLETE"
@@ -21,7 +22,7 @@ SHELLS: Final = ("bash", "zsh", "fish")
         "toponaut completion zsh",
     ),
 )
-def command(*, shell: str = options.argument(type=click.Choice(SHELLS))) -> None:
+def command(*, shell: str = options.argument(type=Choice(SHELLS))) -> None:
     """Print the script with which a shell completes commands and options.
 
     For bash: toponaut completion bash > ~/.local/share/bash-completion/completions/toponaut. For

@@ -10,7 +10,6 @@ from typing import Any, Final
 import click
 
 from generator.cli import options
-from generator.cli.output import suggest_names
 from generator.cli.schemas import (
     SCHEMAS,
     build_schema,
@@ -18,6 +17,7 @@ from generator.cli.schemas import (
     resolve_field,
     resolve_holder,
 )
+from runtime.options import suggest_names
 from topology.findings.kind_descriptions import KIND_DESCRIPTIONS
 from topology.model.errors import ConfigError, list_some, show
 from topology.model.facts import FindingKind

@@ -6,6 +6,7 @@ import click
 
 from generator.cli import options
 from generator.cli.schemas import SCHEMAS, render_schema
+from runtime.options import Choice
 
 
 @options.command(
@@ -15,6 +16,6 @@ from generator.cli.schemas import SCHEMAS, render_schema
         "toponaut schema report",
     ),
 )
-def command(*, name: str = options.argument(type=click.Choice(sorted(SCHEMAS)))) -> None:
+def command(*, name: str = options.argument(type=Choice(sorted(SCHEMAS)))) -> None:
     """Print the JSON schema of a kind of document."""
     click.echo(render_schema(name), nl=False)

@@ -56,9 +56,21 @@ def test_it_places_jobs_one_by_one_on_demand(tmp_path: Path) -> None:
 
 def test_it_prints_a_row_for_each_preset(trace: Path) -> None:
     ran = simulate("--trace", trace, "--preset", "best-fit", "--preset", "first-fit")
-    header, *rows = ran.out.splitlines()
+    header, *rows, total = ran.out.splitlines()
     assert header.split()[:2] == ["PRESET", "GANGS"]
     assert [row.split()[0] for row in rows] == ["best-fit", "first-fit"]
+    gangs = int(rows[0].split()[1])
+    assert f": {gangs} gangs, {int(total.split()[0]) - gangs} of one pod" in total
+
+
+def test_it_says_why_no_job_is_a_gang(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("submit_time_s,gpus,duration_s\n0,1,99\n1,8,9\n", encoding="utf-8")
+    words = ("--trace", file, "--preset", "best-fit", "--fabric", "2x2x2")
+    *_, row, total = run("simulate", "jobs", *words).out.splitlines()
+    assert row.split()[:5] == ["best-fit", "0", "-", "-", "-"]
+    none = "because none needs more than the 8 GPUs of a node: see --scale-sizes"
+    assert total == f"2 jobs: 0 gangs, 2 of one pod, {none}"
 
 
 def test_gangs_can_prefer_a_tier(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from generator.cli.config_file import (
     read_config_file,
     show_file,
 )
-from generator.cli.output import suggest_names
 from runtime.checks import Check, Outcome
+from runtime.options import suggest_names
 from topology.model.errors import ConfigError, list_some, show
 
 _LIBRARIES: Final = (

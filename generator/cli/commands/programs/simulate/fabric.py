@@ -14,6 +14,7 @@ from generator.cli import options
 from generator.cli.option_types import OutputFolder, parse_share
 from generator.cli.output import open_progress, show_count
 from runtime.clock import utc_now
+from runtime.options import Choice
 from topology.model.facts import Medium
 from topology.synthetic import FabricKind, FaultSpec, NamePolicy, SyntheticSpec
 
@@ -90,7 +91,7 @@ class _SpecOptions(NamedTuple):
     medium: Medium = options.option(
         "Medium in reports and sysfs. Output of ibnetdiscover is always of the InfiniBand fabric, "
         "and of lldpcli and snmpbulkwalk of the Ethernet fabric, with the same cables.",
-        type=click.Choice([Medium.INFINIBAND.value, Medium.ETHERNET.value]),
+        type=Choice([Medium.INFINIBAND.value, Medium.ETHERNET.value]),
         default=Medium.INFINIBAND.value,
     )
     names: NamePolicy = options.option(

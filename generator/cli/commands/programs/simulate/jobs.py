@@ -14,9 +14,10 @@ import click
 from generator.cli import options
 from generator.cli.exit_codes import exit_with_problems
 from generator.cli.option_types import parse_share
-from generator.cli.output import Table, open_progress, print_document
+from generator.cli.output import Table, open_progress, print_document, show_count
 from generator.placement.presets import Preset
 from generator.simulation.replay.run_names import BEST_FIT, FIRST_FIT, STRATEGY_NAMES, Backfill
+from runtime.options import Choice
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.tree import TopologyTree
 
@@ -78,7 +79,7 @@ def jobs(
         "optimal, best-fit, first-fit]",
         "--preset",
         "presets",
-        type=click.Choice(STRATEGY_NAMES),
+        type=Choice(STRATEGY_NAMES),
     ),
     prefer: str | None = options.option(
         "Tier that gangs prefer. Presets such as kueue pack a gang only if it prefers a tier.",
@@ -134,7 +135,11 @@ def jobs(
     print_document(
         {"jobs": len(scaled), "presets": [result.to_document() for result in results]},
         output,
-        text=lambda: Table(_HEADER, [_render_cells(result) for result in results]),
+        text=lambda: Table(
+            _HEADER,
+            [_render_cells(result) for result in results],
+            _count_gangs(scaled, slots),
+        ),
     )
     exit_with_problems(read.problems)
 
@@ -233,13 +238,23 @@ def _check_preferred_tier(preferred_tier: str | None, tree: TopologyTree) -> Non
         )
 
 
+def _count_gangs(jobs: tuple[Job, ...], slots: int) -> str:
+    """Return the line that says how many jobs are gangs: of the others no tier is counted."""
+    num_gangs = sum(job.gpus > slots for job in jobs)
+    single = len(jobs) - num_gangs
+    text = f"{show_count(len(jobs), 'job')}: {show_count(num_gangs, 'gang')}, {single} of one pod"
+    if num_gangs:
+        return text
+    return f"{text}, because none needs more than the {slots} GPUs of a node: see --scale-sizes"
+
+
 def _render_cells(statistics: ReplayStatistics) -> tuple[str, ...]:
     return (
         statistics.name,
         f"{statistics.gangs}",
-        f"{statistics.at_lowest_tier:.1%}",
-        f"{statistics.leaves}",
-        f"{statistics.over_least:.3f}",
+        f"{statistics.at_lowest_tier:.1%}" if statistics.gangs else "-",
+        f"{statistics.leaves}" if statistics.gangs else "-",
+        f"{statistics.over_least:.3f}" if statistics.gangs else "-",
         " ".join(f"{value:.1f} {show(tier)}" for tier, value in statistics.largest.items()),
         f"{statistics.utilisation:.1%}",
         render_duration(statistics.wait_s["mean"]),

@@ -150,7 +150,8 @@ def test_filters_keep_what_they_name(
 def test_an_unknown_device_is_no_device_without_findings(damaged: tuple[object, ...]) -> None:
     named = run("findings", *damaged, "--switch", "node-0001", "--device", "node-001")
     assert (named.code, named.out) == (ExitCode.USAGE, "")
-    assert named.err == "error: there is no node, switch or domain 'node-001' in these sources\n"
+    problem = "error: there is no node, switch or domain 'node-001' in these sources"
+    assert named.err == f"{problem}; did you mean node-0001 or node-0010 or node-0011?\n"
 
 
 def test_every_device_of_the_sources_can_be_named(sources: tuple[object, ...]) -> None:

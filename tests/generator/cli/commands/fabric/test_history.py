@@ -96,6 +96,21 @@ def test_the_present_comes_from_sources_if_there_are_any(tmp_path: Path) -> None
     assert [row["subject"]["device"] for row in gone] == ["gone"]
 
 
+def test_a_renamed_domain_is_found_by_both_of_its_names(tmp_path: Path) -> None:
+    writer = HistoryWriter(tmp_path / "history.sqlite")
+    writer.record(BEFORE, [finding_of("n1")], START)
+    writer.record(tree_of({"new": ("n1", "n2"), "b": ("n3",)}), [finding_of("n2")], START + 60)
+    words = ("findings", "--since", "2025-11-01", "--store", tmp_path, "-o", "json", "--device")
+    for name in ("a", "new"):
+        rows = run(*words, name).document
+        assert {(row["age"], row["subject"]["device"]) for row in rows} == {
+            ("new", "n2"), ("gone", "n1"),
+        }  # fmt: skip
+    assert run(*words, "b").document == []
+    wrong = run(*words, "newx")
+    assert (wrong.code, "'newx' in these sources; did you mean new?" in wrong.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
@@ -118,7 +133,7 @@ def test_wrong_use_is_one_line(words: tuple[str, ...], problem: str) -> None:
 def test_a_time_before_the_history_says_when_it_begins(store: Path) -> None:
     shown = run("diff", "--since", "2025-10-01", "--store", store)
     assert shown.code == ExitCode.NOTHING
-    assert shown.err.endswith("the history begins at 2025-11-01T00:00:00Z\n")
+    assert shown.err.endswith("the history begins at 2025-11-01T00:00:00Z, with generation 1\n")
     shutil.rmtree(store)
     store.mkdir()
     missing = run("findings", "--since", "2025-10-01", "--store", store)

@@ -58,6 +58,19 @@ def test_nodes_without_a_cable_between_them_are_said_to_have_none(tmp_path: Path
     ]
 
 
+def test_a_node_without_any_link_is_said_to_have_none(tmp_path: Path) -> None:
+    words = ("--hosts", 16, "--rails", 2, "--radix", 8, "--lose-host", 1, "--out", tmp_path / "f")
+    run("simulate", "fabric", *words)
+    reports, nodes = tmp_path / "f" / "reports", tmp_path / "f" / "nodes.yaml"
+    tree = run("tree", "--reports", reports, "--nodes", nodes, "-o", "json").document
+    (dead,) = (row["node"] for row in tree["unplaced"])
+    alive = tree["tiers"][0]["domains"][0]["nodes"][0]
+    for pair in ((alive, dead), (dead, alive)):
+        lines = run("path", *pair, "--reports", reports, "--nodes", nodes).out.splitlines()
+        unlinked = [line for line in lines if line.startswith("no port of ")]
+        assert [line.split(" is linked")[0] for line in unlinked] == [f"no port of {dead}"]
+
+
 def test_a_node_that_is_not_there_gets_the_nearest_names(reports: Path) -> None:
     ran = run("path", "node-0001", "node-002", "--reports", reports)
     assert ran.code == ExitCode.USAGE
