@@ -33,7 +33,7 @@ from generator.ingest.sweep_choice import (
 )
 from generator.ingest.sweeps import ReportedSweep
 from topology.model.claims import Claim, SweptClaims
-from topology.model.errors import ParseError, show
+from topology.model.errors import ParseError
 from topology.model.facts import Device, DeviceKind, Finding
 from topology.reports.neighbor_report import SweepPart
 from topology.reports.observed_time import find_latest
@@ -186,7 +186,7 @@ def _build_device_claim(report: PackedReport, device: Device, *, is_node: bool) 
     """
     name = report.name
     scoped = limit_to_scope(name, device, is_node=is_node)
-    source = f"report {show(name, 253)}"
+    source = f"report {name}"
     problems = tuple(ParseError(problem, source=source) for problem in scoped.problems)
     if scoped.device is None:
         return _DeviceClaim(None, problems, (), scoped.excess)
@@ -204,6 +204,6 @@ def _drop_neighbors(name: str, known: _DeviceClaim) -> _DeviceClaim:
     device, reason = without_neighbors(known.claim.device), explain_flooder()
     return known._replace(
         claim=PackedClaim(pack_device(device), device.name, node=name),
-        problems=(*known.problems, ParseError(reason, source=f"report {show(name, 253)}")),
+        problems=(*known.problems, ParseError(reason, source=f"report {name}")),
         excess="; ".join(filter(None, (known.excess, reason))),
     )

@@ -35,7 +35,7 @@ from generator.store.object_folders import read_reports
 from runtime.clock import utc_now
 from runtime.progress import NO_PROGRESS, Progress, track
 from topology.model.claims import Origin, expand_claims
-from topology.model.errors import ConfigError, ParseError, show
+from topology.model.errors import ConfigError, ParseError
 from topology.planes.policy import COMPUTE, PlanePolicy
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME, FabricStatus, parse_fabric
 from topology.reports.packed_reports import PackedReport
@@ -214,7 +214,7 @@ def _find_unlisted_reports(
     listed = {node.name for node in inventory.nodes} if inventory else set(reporters)
     for name in sorted(set(reporters) - listed):
         problem = "no such node in the inventory: its cables count, but it is not placed"
-        yield ParseError(problem, source=f"report {show(name, 253)}")
+        yield ParseError(problem, source=f"report {name}")
 
 
 def read_plane_file(file: Path) -> tuple[PlanePolicy, ...]:

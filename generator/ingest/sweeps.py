@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 from topology.model.errors import CutInput, ParseError, ReportError, show
@@ -19,7 +20,6 @@ from topology.sources.ibnetdiscover.devices import SweptDevices
 from topology.sources.ibnetdiscover.sweep_stream import (
     MAX_LOAD,
     SweepLoad,
-    compute_free_load,
     parse_stream,
 )
 
@@ -118,7 +118,7 @@ class SweepParser:
         """
         self._measure(sweep)
         others = (load for subnet, load in self._loads.items() if subnet != sweep.subnet)
-        limit = compute_free_load(others)
+        limit = reduce(SweepLoad.minus, others, MAX_LOAD)
         if last is not None and last.parts == sweep.parts:
             last.load.check(limit)
             self._loads[sweep.subnet] = last.load

@@ -71,14 +71,6 @@ switches and 1.5 million port lines, and with a tenth of the answers lost 150,00
 Each device has one description of at most 64 bytes on the wire."""
 
 
-def compute_free_load(loads: Iterable[SweepLoad]) -> SweepLoad:
-    """Return the limits that remain for another sweep beside sweeps with these loads."""
-    rest = MAX_LOAD
-    for load in loads:
-        rest = rest.minus(load)
-    return rest
-
-
 def count_unconfirmed(sweep: SweepColumns) -> int:
     """Return the number of port lines whose far end does not list the cable.
 

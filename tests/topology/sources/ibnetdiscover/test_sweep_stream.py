@@ -15,7 +15,6 @@ from topology.sources.ibnetdiscover.sweep_stream import (
     MAX_CABLES,
     MAX_LOAD,
     SweepLoad,
-    compute_free_load,
     parse_stream,
 )
 from topology.synthetic import (
@@ -119,14 +118,6 @@ def test_it_refuses_more_cables_than_a_device_has_ports() -> None:
     text = "".join(switch(number, cable(1, 9999, 1)) for number in range(1, MAX_CABLES + 2))
     with pytest.raises(ReportError, match="end at one device"):
         read(text.encode())
-
-
-def test_the_limit_is_of_all_sweeps_together() -> None:
-    half = MAX_LOAD._replace(devices=MAX_LOAD.devices // 2)
-    SweepLoad(devices=MAX_LOAD.devices).check(compute_free_load([SweepLoad()]))
-    with pytest.raises(ReportError, match="devices"):
-        SweepLoad(devices=MAX_LOAD.devices).check(compute_free_load([half]))
-    assert compute_free_load([SweepLoad(devices=5)]).devices == MAX_LOAD.devices - 5
 
 
 @given(
