@@ -149,7 +149,7 @@ def _build_named_tree(
         DomainSpec(
             name=group_names[index],
             tier=domain.tier,
-            parent=_parent_name(grouping.groups, index, group_names),
+            parent=None if (above := grouping.groups[index].parent) is None else group_names[above],
             nodes=tuple(_own_nodes(columns.nodes, grouping.groups[index])),
             switches=tuple(
                 sorted(columns.names[switch] for switch in grouping.groups[index].switches)
@@ -159,7 +159,7 @@ def _build_named_tree(
         for index, domain in zip(groups_with_nodes, domains, strict=True)
     ]
     placed = {node for spec in specs for node in spec.nodes}
-    unplaced = _find_unplaced(fabric, plane, grouping, ranks=ranks, placed=placed)
+    unplaced = list(_find_unplaced(fabric, plane, grouping, ranks=ranks, placed=placed))
     return build_tree(specs, tiers=tiers, plane=plane.name, unplaced=unplaced)
 
 
@@ -198,13 +198,6 @@ def _unnamed_domain(
         switches=switch_names if 0 < len(switch_names) == len(devices) else (),
         lowest_id=lowest.replace(":", ""),
     )
-
-
-def _parent_name(
-    groups: Sequence[TierGroup], group_index: int, group_names: dict[int, str]
-) -> str | None:
-    parent = groups[group_index].parent
-    return None if parent is None else group_names[parent]
 
 
 def _find_unplaced(
