@@ -36,7 +36,7 @@ from generator.store.object_folders import read_hypernodes
 from runtime.clock import utc_now
 from topology.model.claims import expand_claims
 from topology.model.errors import ConfigError, ParseError, list_some, show
-from topology.model.facts import DeviceKind, Finding
+from topology.model.facts import DeviceKind
 from topology.model.tree import (
     TopologyTree,
     find_tier_name_problem,
@@ -125,12 +125,11 @@ def _load_tree(
     tree: TopologyTree,
     inventory: Inventory | None,
     problems: Iterable[ParseError],
-    findings: Iterable[Finding] = (),
 ) -> LoadedObservation:
     """Return a tree that a source holds; problems with the list of nodes come first."""
     listed = inventory.problems if inventory else ()
     inputs = Inputs(inventory=inventory, problems=(*listed, *problems))
-    return LoadedObservation(Observation(tree, tuple(findings)), inputs)
+    return LoadedObservation(Observation(tree, ()), inputs)
 
 
 def read_observation(

@@ -233,9 +233,9 @@ def without_neighbors(device: Device) -> Device:
     return replace(device, ports=tuple(port._replace(neighbors=()) for port in device.ports))
 
 
-def explain_flooder(limit: int = MAX_HEARD_DEVICES) -> str:
+def explain_flooder() -> str:
     """Return why the entries of a host are left out."""
     return (
-        f"all hosts together name more than {limit} devices, and this one names more that few "
-        "others hear than most; its neighbor entries are ignored"
+        f"all hosts together name more than {MAX_HEARD_DEVICES} devices, and this one names more "
+        "that few others hear than most; its neighbor entries are ignored"
     )

@@ -119,7 +119,7 @@ def observe_fabric(
     fabric = build_fabric(claims, previous_owners=first_owners)
     split = split_planes(fabric, inputs.planes.policies)
     plane = split.plane(inputs.planes.plane_name)
-    inference = infer_tree(fabric, plane=plane, previous=previous, names_of_tiers=names_of_tiers)
+    inference = infer_tree(fabric, plane, previous=previous, names_of_tiers=names_of_tiers)
     large = tuple(find_large_domains(inference.tree))
     of_tree = inference.findings
     if known_switches is not None:

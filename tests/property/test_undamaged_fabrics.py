@@ -7,9 +7,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.effort import examples, first_of
+from tests.topology.compute_trees import infer_compute_tree
 from tests.topology.odd_shapes import SHAPES
 from tests.verify.sources import MIXES, collect_sources
-from topology.inference.tree_inference import infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.errors import ConfigError
 from topology.model.facts import FindingKind, Medium
@@ -60,7 +60,7 @@ def find_repairs(wiring: Wiring) -> list[str]:
     return [
         finding.message
         for mix in MIXES[wiring.spec.medium]
-        for finding in infer_tree(build_fabric(collect_sources(whole, mix))).findings
+        for finding in infer_compute_tree(build_fabric(collect_sources(whole, mix))).findings
         if finding.kind not in DESIGN_KINDS
     ]
 

@@ -6,13 +6,13 @@ import random  # noqa: TID251 - seeded
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from tests.topology.compute_trees import select_compute_plane
 from tests.verify.sources import SourceMix, collect_sources
 from topology.inference.tree_inference import Inference, infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.fabric import Fabric as JoinedFabric
 from topology.model.facts import Finding, FindingKind, Medium
 from topology.planes.plane import Plane
-from topology.planes.plane_split import select_compute_plane
 from topology.synthetic import (
     FabricKind,
     FaultSpec,
@@ -96,7 +96,7 @@ def infer(
     damaged = damage_fabric(wiring, faults or FaultSpec(lost=lost), random.Random(seed))  # noqa: S311
     fabric = build_fabric(collect_sources(damaged, mix))
     plane = select_compute_plane(fabric)
-    return Inferred(fabric, plane, infer_tree(fabric, plane=plane))
+    return Inferred(fabric, plane, infer_tree(fabric, plane))
 
 
 def find_lost(wiring: Wiring, *lost: str, faults: FaultSpec | None = None) -> list[Finding]:

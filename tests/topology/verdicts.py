@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from tests.topology.compute_trees import infer_compute_tree
 from tests.topology.synthetic.fabrics import seeded
-from topology.inference.tree_inference import Inference, infer_tree
+from topology.inference.tree_inference import Inference
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin
 from topology.model.errors import ConfigError
@@ -41,7 +42,7 @@ def _list_node(row: dict[str, Any]) -> Claim:
 
 def infer_from(claims: Iterable[Claim], previous: TopologyTree | None = None) -> Inference:
     """Return the inference from claims."""
-    return infer_tree(build_fabric(claims), previous=previous)
+    return infer_compute_tree(build_fabric(claims), previous=previous)
 
 
 class Scene(NamedTuple):

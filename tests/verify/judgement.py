@@ -12,8 +12,9 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from tests.topology.compute_trees import infer_compute_tree
 from tests.verify.sources import SourceMix, collect_sources, derive_visible_truth
-from topology.inference.tree_inference import Inference, infer_tree
+from topology.inference.tree_inference import Inference
 from topology.join.fabric_join import build_fabric
 from topology.model.facts import Finding, FindingKind, PortName
 from topology.model.tree import TopologyTree, host_partitions
@@ -84,7 +85,7 @@ def run_scenario(
     """
     damaged = damage_fabric(wiring, faults, rng)
     claims = collect_sources(damaged, mix)
-    inference = infer_tree(build_fabric(rng.sample(claims, len(claims))))
+    inference = infer_compute_tree(build_fabric(rng.sample(claims, len(claims))))
     return score_inference(damaged, inference, derive_visible_truth(damaged, mix))
 
 

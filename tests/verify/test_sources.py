@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.topology.compute_trees import infer_compute_tree
 from tests.topology.synthetic.fabrics import seeded
 from tests.topology.verdicts import collect_claims
 from tests.verify.judgement import TreeVerdict, judge_tree
@@ -15,7 +16,6 @@ from tests.verify.sources import (
     collect_sources,
     derive_visible_truth,
 )
-from topology.inference.tree_inference import infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin, SweptClaims, expand_claims
 from topology.model.facts import Medium
@@ -75,7 +75,7 @@ def test_every_mix_shows_the_tree_of_an_undamaged_fabric(
     kind: FabricKind, medium: Medium, mix: SourceMix
 ) -> None:
     whole = build(kind, medium)
-    inference = infer_tree(build_fabric(collect_sources(whole, mix)))
+    inference = infer_compute_tree(build_fabric(collect_sources(whole, mix)))
     assert judge_tree(derive_visible_truth(whole, mix), inference).verdict is TreeVerdict.EXACT
 
 
@@ -92,5 +92,5 @@ def test_only_reports_show_nvlink_domains(mix: SourceMix, num_tiers: int) -> Non
     whole = build(FabricKind.RAIL, nvlink_hosts=4)
     truth = derive_visible_truth(whole, mix)
     assert len(truth.tiers) == num_tiers
-    inference = infer_tree(build_fabric(collect_sources(whole, mix)))
+    inference = infer_compute_tree(build_fabric(collect_sources(whole, mix)))
     assert judge_tree(truth, inference).verdict is TreeVerdict.EXACT

@@ -36,7 +36,6 @@ from topology.model.tree import (
     find_tier_name_problem,
 )
 from topology.planes.plane import Plane
-from topology.planes.plane_split import select_compute_plane
 from topology.planes.policy import COMPUTE
 from topology.tiers.domain_links import find_domain_links
 from topology.tiers.ranks import Ranks, rank_switches
@@ -82,8 +81,8 @@ def tier_names(
 
 def infer_tree(
     fabric: Fabric,
+    plane: Plane,
     *,
-    plane: Plane | None = None,
     previous: TopologyTree | None = None,
     names_of_tiers: Sequence[str] = (),
 ) -> Inference:
@@ -91,11 +90,11 @@ def infer_tree(
 
     Args:
         fabric: all devices and links.
-        plane: a plane of this fabric; by default the compute plane of the default policy.
+        plane: a plane of this fabric.
         previous: the last generation, whose domain names are carried over.
         names_of_tiers: bottom-up; the default names if empty.
     """
-    folded = fold_directors(fabric, plane or select_compute_plane(fabric))
+    folded = fold_directors(fabric, plane)
     plane = folded.plane
     ranks = rank_switches(plane)
     grouping = group_switches(plane, ranks)

@@ -109,16 +109,12 @@ class Cables:
     """By port of the fabric; an unknown rate of a host's cable is taken from its other end."""
 
 
-def find_cables(fabric: Fabric, *, management_ports: frozenset[int] | None = None) -> Cables:
+def find_cables(fabric: Fabric) -> Cables:
     """Return the links of hosts and switches that a plane may contain.
 
     NVLink, disputed links and links of a device to itself are left out.
 
     Cost: O(ports + links), 0.5 µs each; a tenth of that if no port names are read.
-
-    Args:
-        fabric: all devices and links.
-        management_ports: the management ports of switches, if they are already known.
     """
     columns = fabric.columns
     links, ends = columns.links, (columns.links.a, columns.links.b)
@@ -140,9 +136,7 @@ def find_cables(fabric: Fabric, *, management_ports: frozenset[int] | None = Non
     return Cables(
         host_edges=EdgeRows(EdgeColumns(low[0], high[0], low[1], high[1])),
         switch_edges=EdgeRows(EdgeColumns(*(column[between] for column in (a, b, *ends)))),
-        management_ports=(
-            _management_ports(columns, between) if management_ports is None else management_ports
-        ),
+        management_ports=_management_ports(columns, between),
         hosts=tuple(np.flatnonzero(is_host).tolist()),
         host_ports=np.flatnonzero(is_host[columns.port_devices] & ~is_nvlink),
         rates=_reported_rates(columns, np.flatnonzero(is_used & ~between)),

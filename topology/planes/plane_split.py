@@ -132,23 +132,15 @@ def _is_member(numbers: Index, chosen: Collection[int]) -> Flags:
     return np.isin(numbers, members) if len(members) else np.zeros(len(numbers), np.bool_)
 
 
-def select_compute_plane(fabric: Fabric) -> Plane:
-    """Return the compute plane by the default policy, see `default_policy`."""
-    return split_planes(fabric).plane(COMPUTE)
-
-
-def split_planes(
-    fabric: Fabric, policies: Sequence[PlanePolicy] = (), *, cables: Cables | None = None
-) -> PlaneSplit:
+def split_planes(fabric: Fabric, policies: Sequence[PlanePolicy] = ()) -> PlaneSplit:
     """Split a fabric into its networks. Cost: O(ports + links).
 
     Args:
         fabric: all devices and links.
         policies: checked in their order; a port that matches none is assigned by the default
             policy, but never to a plane that a policy names.
-        cables: the cables of the fabric, if they are already known.
     """
-    cables, columns = cables or find_cables(fabric), fabric.columns
+    cables, columns = find_cables(fabric), fabric.columns
     defined = {policy.name for policy in policies}
     port_planes = PortPlaneMap(len(fabric.ports))
     for port, port_plane in _assign_by_policy(fabric, cables, policies) if policies else ():

@@ -141,7 +141,7 @@ class HyperNodeTree(NamedTuple):
 
 
 def build_hypernode_tree(
-    hypernodes: Iterable[HyperNode], *, plane: str = "compute", has_islands: bool = False
+    hypernodes: Iterable[HyperNode], *, has_islands: bool = False
 ) -> HyperNodeTree:
     """Return the forest of the HyperNodes; their order does not matter.
 
@@ -188,7 +188,7 @@ def build_hypernode_tree(
     tiers = _find_tier_names(by_name.values(), first_number, problems)
     is_ours = all(row.is_ours for row in by_name.values())
     origin = TreeOrigin(first_number=first_number, has_islands=has_islands or is_ours)
-    tree = build_tree(specs, tiers=tiers, plane=plane, unplaced=unplaced, origin=origin)
+    tree = build_tree(specs, tiers=tiers, unplaced=unplaced, origin=origin)
     return HyperNodeTree(tree, tuple(problems))
 
 

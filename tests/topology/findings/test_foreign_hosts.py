@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from generator.objects.inventory import parse_nodes
+from tests.topology.compute_trees import infer_compute_tree
 from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
-from topology.inference.tree_inference import infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import ListedClaim, SweptClaims
 from topology.model.facts import Finding, FindingKind
@@ -65,7 +65,7 @@ def find_in(cables: Iterable[Cable], nodes: Collection[str] = ()) -> tuple[Findi
     text = "\n".join(("nodes:", *(f"- name: {node}" for node in nodes), ""))
     rows = parse_nodes(text.encode(), source="nodes").nodes if nodes else ()
     listed = [ListedClaim(row.name, row.ids) for row in rows]
-    return infer_tree(build_fabric([*listed, swept])).findings
+    return infer_compute_tree(build_fabric([*listed, swept])).findings
 
 
 NODES = [host.split()[0] for host in HOSTS]

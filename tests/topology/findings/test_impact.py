@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.effort import examples
+from tests.topology.compute_trees import select_compute_plane
 from tests.topology.lost_switches import Inferred, fat_tree, infer, pairs, planes, rails
 from tests.verify.sources import SourceMix, collect_sources
 from topology.findings.impact import CableCounts, add_workloads, measure_impacts
@@ -31,7 +32,6 @@ from topology.model.facts import (
     sort_findings,
 )
 from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree
-from topology.planes.plane_split import select_compute_plane
 from topology.synthetic import (
     FaultSpec,
     SyntheticSpec,
@@ -250,7 +250,7 @@ def pull(spec: SyntheticSpec, *, rank: int, num: int) -> Inferred:
     damaged = replace(build_undamaged(wiring), cables=left)
     fabric = build_fabric(collect_sources(damaged, SourceMix.ALL))
     plane = select_compute_plane(fabric)
-    return Inferred(fabric, plane, infer_tree(fabric, plane=plane))
+    return Inferred(fabric, plane, infer_tree(fabric, plane))
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import random  # noqa: TID251 - seeded
 
 import pytest
 
+from tests.topology.compute_trees import infer_compute_tree
 from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
-from topology.inference.tree_inference import infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import SweptClaims
 from topology.model.fabric import Fabric
@@ -55,7 +55,7 @@ def guid(name: str) -> str:
 def test_a_tied_leaf_names_the_cables_to_the_groups_it_is_tied_between(seed: int) -> None:
     cables = draw_cables(16, 24, 4, seed)
     named = 0
-    for finding in infer_tree(join(cables)).findings:
+    for finding in infer_compute_tree(join(cables)).findings:
         if finding.kind is not FindingKind.UNDECIDABLE or "is undecided:" not in finding.message:
             continue
         ends = {(port.device, port.port) for port in finding.ports}

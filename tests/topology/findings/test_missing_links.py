@@ -4,13 +4,13 @@ import tracemalloc
 
 import pytest
 
+from tests.topology.compute_trees import select_compute_plane
 from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from tests.topology.synthetic.fabrics import seeded
 from tests.topology.verdicts import collect_claims, infer_from
 from topology.findings.missing_links import find_missing_links
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import SweptClaims
-from topology.planes.plane_split import select_compute_plane
 from topology.synthetic import (
     FabricKind,
     FaultKind,

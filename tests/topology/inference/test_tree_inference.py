@@ -17,8 +17,9 @@ from tests.topology.cables import (
     star,
     tiers_of,
 )
+from tests.topology.compute_trees import infer_compute_tree
 from tests.topology.verdicts import infer_from
-from topology.inference.tree_inference import infer_tree, tier_names
+from topology.inference.tree_inference import tier_names
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin
 from topology.model.errors import ConfigError
@@ -185,7 +186,7 @@ def test_it_keeps_parallel_cables_and_ignores_a_loop_back() -> None:
     loop = (("leaf-a", "loop-1"), ("leaf-a", "loop-2"))
     fabric = build_fabric(claims([*USUAL, loop]))
     assert len(fabric.links) == len(USUAL) + 1
-    assert infer_tree(fabric).tree == infer_cables(USUAL).tree
+    assert infer_compute_tree(fabric).tree == infer_cables(USUAL).tree
 
 
 def test_it_places_a_silent_host_by_the_inventory_and_its_leaf() -> None:

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import pytest
 
 from tests.effort import IS_ALL, first_of
+from tests.topology.compute_trees import infer_compute_tree
 from tests.topology.source_views import DIALECTS, FAMILIES, PLAIN, VIEWS, fabric_of, speak
 from topology.cabling.plan_diff import compare_cabling
-from topology.inference.tree_inference import infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.cabling_plan import CablingPlan, PlannedCable
 from topology.model.claims import Claim, SweptClaims
@@ -75,7 +75,7 @@ def plan_of(fabric: DamagedFabric) -> CablingPlan:
 def judge(claims: Iterable[Claim], fabric: DamagedFabric) -> Verdict:
     """Return what claims give, compared with the truth."""
     joined = build_fabric(claims)
-    inference = infer_tree(joined, previous=None)
+    inference = infer_compute_tree(joined)
     true_domains, domains = domains_of(derive_truth(fabric)), domains_of(inference.tree)
     diff = compare_cabling(plan_of(fabric), joined)
     return Verdict(
@@ -174,7 +174,7 @@ def test_a_sweep_of_the_same_hosts_beside_part_of_the_sources_adds_no_finding(
     claims = VIEWS[view](fabric_of(family))
     sources: list[tuple[Claim | SweptClaims, ...]] = [claims, (sweep,), (*claims, sweep)]
     alone, swept, both = (
-        Counter(one.kind for one in infer_tree(build_fabric(given), previous=None).findings)
+        Counter(one.kind for one in infer_compute_tree(build_fabric(given)).findings)
         for given in sources
     )
     assert both - alone - swept == Counter()
@@ -191,7 +191,7 @@ def test_a_sweep_beside_walks_of_half_the_switches_adds_no_finding_without_capab
     )
     claims = speak(VIEWS["half of the walks"](fabric), fabric, DIALECTS["no capabilities"])
     joined = build_fabric((*claims, SweptClaims(tuple(sweep_devices(cabled_alike)))))
-    kinds = {one.kind for one in infer_tree(joined, previous=None).findings}
+    kinds = {one.kind for one in infer_compute_tree(joined).findings}
     assert FindingKind.UNRESOLVED_HOST not in kinds
 
 
@@ -203,8 +203,8 @@ def test_a_sweep_beside_reports_without_hcas_adds_one_finding_and_moves_nobody(f
     )
     sweep = SweptClaims(tuple(sweep_devices(cabled_alike)))
     reports = VIEWS["agents"](fabric)
-    alone = infer_tree(build_fabric(reports), previous=None)
-    both = infer_tree(build_fabric((*reports, sweep)), previous=None)
+    alone = infer_compute_tree(build_fabric(reports))
+    both = infer_compute_tree(build_fabric((*reports, sweep)))
     assert domains_of(both.tree) == domains_of(alone.tree)
     added = [one for one in both.findings if one.kind is FindingKind.UNRESOLVED_HOST]
     assert len(added) == 1
@@ -230,6 +230,6 @@ def test_it_says_what_joins_captures_that_name_no_known_device(listed: str) -> N
     claims = speak(
         (*VIEWS[nameless](fabric), *VIEWS[listed](fabric)), fabric, DIALECTS[PLAIN_DIALECT]
     )
-    findings = infer_tree(build_fabric(claims), previous=None).findings
+    findings = infer_compute_tree(build_fabric(claims)).findings
     (found,) = (one for one in findings if one.kind is FindingKind.UNRESOLVED_HOST)
     assert "Save `lldpcli show chassis -f json0` as NAME.chassis.json0" in found.message

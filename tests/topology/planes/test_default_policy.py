@@ -8,6 +8,7 @@ are storage, and the rest is management. A plane word in the name of a switch ta
 import pytest
 
 from tests.topology.cables import heard_from
+from tests.topology.compute_trees import select_compute_plane
 from tests.topology.networks import (
     dark,
     infiniband,
@@ -21,7 +22,6 @@ from tests.topology.networks import (
 from topology.model.facts import GpuDistance, Port
 from topology.planes.cables import is_management_name
 from topology.planes.default_policy import plane_in_name
-from topology.planes.plane_split import select_compute_plane
 from topology.planes.policy import COMPUTE, MANAGEMENT, STORAGE, PlaneReason
 
 C, S, M = COMPUTE, STORAGE, MANAGEMENT

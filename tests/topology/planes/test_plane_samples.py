@@ -70,7 +70,7 @@ def test_it_separates_management_hosts_by_a_policy() -> None:
     split = split_dump(SUPERPOD, policies=(MANAGED,))
     assert split.names == (COMPUTE, "management")
     assert len({edge.a for edge in split.plane("management").host_edges}) == 10
-    inference = infer_tree(split.fabric, plane=split.plane(COMPUTE))
+    inference = infer_tree(split.fabric, split.plane(COMPUTE))
     assert len(inference.tree.nodes) == 140
     assert not [
         finding for finding in inference.findings if finding.kind is FindingKind.HOST_ON_SPINE
@@ -82,8 +82,8 @@ def test_it_gives_two_fabrics_the_same_trees_as_each_alone() -> None:
     assert both.names == (COMPUTE, "storage")
     for plane, name in ((COMPUTE, ONE_SWITCH), ("storage", STAGE)):
         alone = split_dump(name)
-        expected = infer_tree(alone.fabric, plane=alone.plane(COMPUTE)).tree
-        tree = infer_tree(both.fabric, plane=both.plane(plane)).tree
+        expected = infer_tree(alone.fabric, alone.plane(COMPUTE)).tree
+        tree = infer_tree(both.fabric, both.plane(plane)).tree
         assert tree.plane == plane
         assert [(domain.tier, domain.nodes) for domain in tree.domains if domain.nodes] == [
             (domain.tier, domain.nodes) for domain in expected.domains if domain.nodes

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from tests.effort import examples
 from tests.topology.cables import heard_from, report
+from tests.topology.compute_trees import select_compute_plane
 from tests.topology.networks import linked, planes_of_ports, rdma, split_of, switches_of
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim
 from topology.model.facts import DeviceKind, GpuDistance, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
-from topology.planes.plane_split import select_compute_plane
 from topology.planes.policy import COMPUTE, STORAGE
 
 GBIT = 10**9

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from tests.effort import examples
 from tests.golden import Golden
+from tests.topology.compute_trees import infer_compute_tree
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.ibnetdiscover.dump_text import db_csv, net_dump, subnet_lst
 from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
 from tests.topology.sources.plain import case_id, cases, expected_text
 from tests.topology.synthetic.fabrics import SPECS, seeded
-from topology.inference.tree_inference import infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim, Origin
 from topology.model.facts import Device, DeviceKind, Medium, ParseResult
@@ -72,7 +72,9 @@ def test_it_returns_the_devices_of_a_sweep(name: str, is_damaged: bool) -> None:
 
 
 def tree_of(devices: Sequence[Device]) -> dict[str, object]:
-    return render_tree(infer_tree(build_fabric(Claim(one, Origin.SWEEP) for one in devices)).tree)
+    return render_tree(
+        infer_compute_tree(build_fabric(Claim(one, Origin.SWEEP) for one in devices)).tree
+    )
 
 
 @pytest.mark.parametrize("label", ["{}", "1/{}/1", "sw{}p1"])
@@ -97,7 +99,7 @@ def test_it_places_every_error_in_a_damaged_dump(drawn: tuple[Path, bytes]) -> N
     parsed = reader_of(path)(raw, source="dump")
     assert all(error.source == "dump" for error in parsed.errors)
     fabric = build_fabric(Claim(one, Origin.SWEEP) for one in parsed.devices)
-    assert host_partitions(infer_tree(fabric).tree) is not None
+    assert host_partitions(infer_compute_tree(fabric).tree) is not None
 
 
 FORGED = "x} LID:0001 PN:01 } { CA Ports:01 SystemGUID:0002c9010000"
