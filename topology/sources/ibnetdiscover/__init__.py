@@ -8,9 +8,8 @@
 - printer: prints rows in the format of `ibnetdiscover`, without what changes by itself
 - cut_sweep: whether the end of an output is missing
 - columns: the rows as numpy columns, sorted
-- devices: devices built from columns on demand, and whole outputs parsed to them
-- sweep_stream: parses the sweep of a report piece by piece, within limits
+- devices: devices built from columns on demand
 
-Imports `topology.model` and `sources.infiniband`. Only `columns`, `devices` and `sweep_stream` need
-numpy, so a node can run the others without it.
+Imports `topology.model` and `sources.infiniband`. Only `columns` and `devices` need numpy, so a
+node can run the others without it.
 """

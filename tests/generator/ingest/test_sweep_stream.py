@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.effort import examples
-from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
-from topology.model.errors import ReportError
-from topology.model.facts import ParseResult
-from topology.reports.sweep_parts import split_records
-from topology.sources.ibnetdiscover.sweep_stream import (
+from generator.ingest.sweeps import (
     MAX_CABLES,
     MAX_LOAD,
     SweepLoad,
     parse_stream,
 )
+from tests.effort import examples
+from tests.topology.sources.ibnetdiscover.parsed_dump import parse_ibnetdiscover
+from topology.model.errors import ReportError
+from topology.model.facts import ParseResult
+from topology.reports.sweep_parts import split_records
 from topology.synthetic import (
     FabricKind,
     SyntheticSpec,
