@@ -23,6 +23,16 @@ class Gang(NamedTuple):
     """Of each pod, in the order in which the pods are created."""
 
 
+BY_SIZE: Final = (
+    Gang((16_000,) * 8),  # two nodes of one leaf
+    Gang((64_000,) * 4),  # a whole leaf
+    Gang((64_000,) * 5),  # more than a leaf
+    Gang((64_000,) * 65),  # more than a cluster of 64 nodes
+)
+TIERS_BY_SIZE: Final = [1, 1, 2, None]
+"""The tier that each of these gangs reaches in a cluster of 64 nodes."""
+
+
 class GangCluster(Protocol):
     """Nodes, and a scheduler that places gangs on them."""
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.effort import examples
 from tests.live.gang_days import draw_gangs, find_faults, run_day, scene_of
-from tests.live.gangs import Gang
+from tests.live.gangs import BY_SIZE, TIERS_BY_SIZE
 from tests.live.kube_cluster import KubeCluster, kube_cluster
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("live")]
@@ -23,14 +23,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
 def test_it_places_gangs_as_low_as_the_engine_and_no_lower(
     cluster: KubeCluster, tmp_path: Path
 ) -> None:
-    gangs = [
-        Gang((16_000,) * 8),  # two nodes of one leaf
-        Gang((64_000,) * 4),  # a whole leaf
-        Gang((64_000,) * 5),  # more than a leaf
-        Gang((64_000,) * 65),  # more than the cluster
-        *draw_gangs(examples(20), NUM_NODES, seed=7),
-    ]
+    gangs = [*BY_SIZE, *draw_gangs(examples(20), NUM_NODES, seed=7)]
     rows = run_day(cluster, scene_of(tmp_path, NUM_NODES), gangs)
     assert find_faults(rows) == []
-    assert [row.engine_tier for row in rows[:4]] == [1, 1, 2, None]
-    assert [row.scheduler_tier for row in rows[:4]] == [1, 1, 2, None]
+    assert [row.engine_tier for row in rows[: len(BY_SIZE)]] == TIERS_BY_SIZE
+    assert [row.scheduler_tier for row in rows[: len(BY_SIZE)]] == TIERS_BY_SIZE

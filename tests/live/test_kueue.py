@@ -10,7 +10,7 @@ import yaml
 from generator.cli.exit_codes import ExitCode
 from tests.generator.scenes import run
 from tests.live.gang_days import GangDay, draw_gangs, find_faults, run_day, scene_of
-from tests.live.gangs import Gang
+from tests.live.gangs import BY_SIZE, TIERS_BY_SIZE
 from tests.live.kueue_cluster import QUEUE, KueueCluster, kueue_cluster
 
 pytestmark = [
@@ -70,14 +70,8 @@ def test_the_job_of_a_user_gets_the_nodes_that_place_names(
 def test_it_admits_gangs_as_low_as_the_engine_on_the_nodes_of_the_preset(
     cluster: KueueCluster, tmp_path: Path
 ) -> None:
-    gangs = [
-        Gang((16_000,) * 8),  # two nodes of one leaf
-        Gang((64_000,) * 4),  # a whole leaf
-        Gang((64_000,) * 5),  # more than a leaf
-        Gang((64_000,) * 65),  # more than the cluster
-        *draw_gangs(8, NUM_NODES, seed=7, num_kinds=(1,)),
-    ]
+    gangs = [*BY_SIZE, *draw_gangs(8, NUM_NODES, seed=7, num_kinds=(1,))]
     rows = run_day(cluster, scene_of(tmp_path, NUM_NODES), gangs)
     assert find_faults(rows) == []
-    assert [row.engine_tier for row in rows[:4]] == [1, 1, 2, None]
-    assert [row.scheduler_tier for row in rows[:4]] == [1, 1, 2, None]
+    assert [row.engine_tier for row in rows[: len(BY_SIZE)]] == TIERS_BY_SIZE
+    assert [row.scheduler_tier for row in rows[: len(BY_SIZE)]] == TIERS_BY_SIZE

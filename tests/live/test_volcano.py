@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.gang_days import draw_gangs, find_faults, run_day, scene_of
-from tests.live.gangs import Gang
+from tests.live.gangs import BY_SIZE, TIERS_BY_SIZE
 from tests.live.volcano_cluster import VolcanoCluster, volcano_cluster
 
 pytestmark = [
@@ -27,14 +27,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VolcanoCluster
 def test_it_places_gangs_as_low_as_the_engine_and_no_lower(
     cluster: VolcanoCluster, tmp_path: Path
 ) -> None:
-    gangs = [
-        Gang((16_000,) * 8),  # two nodes of one leaf
-        Gang((64_000,) * 4),  # a whole leaf
-        Gang((64_000,) * 5),  # more than a leaf
-        Gang((64_000,) * 65),  # more than the cluster
-        *draw_gangs(8, NUM_NODES, seed=7),
-    ]
+    gangs = [*BY_SIZE, *draw_gangs(8, NUM_NODES, seed=7)]
     rows = run_day(cluster, scene_of(tmp_path, NUM_NODES), gangs)
     assert find_faults(rows, is_predictable=False) == []
-    assert [row.engine_tier for row in rows[:4]] == [1, 1, 2, None]
-    assert [row.scheduler_tier for row in rows[:4]] == [1, 1, 2, None]
+    assert [row.engine_tier for row in rows[: len(BY_SIZE)]] == TIERS_BY_SIZE
+    assert [row.scheduler_tier for row in rows[: len(BY_SIZE)]] == TIERS_BY_SIZE
