@@ -15,7 +15,7 @@ from generator.web import build_page_document, render_page
 from generator.web.page import read_libraries
 from tests.generator.scenes import run
 from tests.repository import ROOT
-from topology.model.facts import Finding, FindingKind, PortName, Severity
+from topology.model.facts import Finding, FindingKind, Impact, PortName, Severity
 from topology.model.tree import DomainSpec, Unplaced, build_tree
 
 SVG_NAMESPACE = "http://www.w3.org/2000/svg"
@@ -126,6 +126,23 @@ def test_a_finding_names_its_cause_and_each_cause_its_evidence() -> None:
         ("aux-switch", 3, ""),
         ("missing-link", 0, ""),
     ]
+
+
+def test_the_same_finding_of_many_devices_is_one_cause_with_all_of_them() -> None:
+    hosts = tuple(f"n{number}" for number in range(1, 7))
+    tree = build_tree([DomainSpec("leaf", 1, None, hosts)], tiers=("leaf",))
+    cost = [Impact(places=(host,), num_nodes=1, hides=True) for host in hosts]
+    silent = [
+        Finding(
+            FindingKind.SILENT_NODE, host, None, Severity.WARNING, f"{host} is silent.", impact=row
+        )
+        for host, row in zip(hosts, cost, strict=True)
+    ]
+    rows = build_page_document(tree, None, silent)["findings"]
+    assert [row["cause"] for row in rows] == [0] * len(hosts)
+    assert (rows[0]["causeCosts"], rows[0]["costs"]) == ("6 nodes not seen", "1 node not seen")
+    assert rows[0]["alike"] == [1, 2, 3, 4, 5]
+    assert rows[0]["evidence"] == " Likewise: n2, n3, n4, n5 and 1 more."
 
 
 def test_it_writes_the_file(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from topology.findings.finding_causes import list_causes
+from topology.findings.finding_causes import list_absent_cables, list_causes
 from topology.findings.work_order import Place, WorkOrder, build_work_order
-from topology.model.facts import Finding, FindingKind, PortName, Severity
+from topology.model.facts import Finding, FindingKind, Impact, PortName, Severity
 from topology.model.tree import DomainSpec, build_tree
 
 TREE = build_tree(
@@ -193,3 +193,18 @@ def test_the_other_end_says_where_it_is() -> None:
     assert step.unplug == (
         "the plugs in leaf-1 port 1 (rack r1, unit 40) and leaf-2 port 7 (rack r2)"
     )
+
+
+def test_the_same_dead_port_of_many_hosts_is_one_cause_and_a_step_each() -> None:
+    ports = [PortName(host, "eth0") for host in ("a1", "a2", "b1")]
+    order = build(*(find(FindingKind.DOWN_PORT, port) for port in ports))
+    assert [(step.device, step.port) for step in order.steps] == ports
+    assert (order.num_mended, order.others) == (1, ())
+    absent = list_absent_cables(
+        [
+            replace(find(FindingKind.DOWN_PORT, port), impact=Impact(cables=1, num_nodes=1))
+            for port in ports
+        ],
+        TREE.nodes,
+    )
+    assert [cable.near for _, cable in absent] == ports
