@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.findings.lost_switches import fold_texts
 from topology.findings.usual_ports import LinkedPorts
 from topology.model.fabric import Fabric
 from topology.model.facts import Finding, FindingKind, PortName, Severity
+from topology.model.name_ranges import fold_texts
 from topology.model.tree import TopologyTree
 from topology.planes.plane import Plane
 

@@ -126,4 +126,5 @@ def check_named(wiring: Wiring, switch: str, finding: Finding) -> None:
     """Check that a finding names half of the neighbors of a lost switch, and no other device."""
     neighbors, named = list_neighbors(wiring, switch), {end.device for end in finding.ports}
     assert named <= neighbors, switch
+    assert finding.lost_name in {"", switch}
     assert 2 * len(named) >= len(neighbors), switch

@@ -32,7 +32,7 @@ from topology.findings.usual_ports import CableIndex, LinkedPorts
 from topology.model.fabric import Fabric
 from topology.model.facts import Finding, FindingKind, PortName, Severity
 from topology.model.ids import natural_key
-from topology.model.name_ranges import fold_names
+from topology.model.name_ranges import find_gap, fold_texts
 from topology.planes.plane import Plane
 from topology.tiers.tier_groups import TierGroups
 
@@ -44,11 +44,7 @@ _MAX_CHANCE: Final = 0.05
 """The greatest probability that single lost cables leave a slot without any cable."""
 _MAX_DESIGNS: Final = 64
 """Sets of ports with which each other set is compared: the most frequent ones."""
-_MAX_SHOWN: Final = 200
-"""Characters of the names of devices in a message."""
 _LAST_NUMBER: Final = re.compile(r"(.*?)([0-9]{1,9})\Z", re.ASCII | re.DOTALL)
-
-_DIGITS: Final = re.compile(r"([0-9]{1,9})", re.ASCII)
 
 
 class _Slot(NamedTuple):
@@ -91,10 +87,19 @@ class _LostSwitchSearch:
                     slots[slot.cohort.group].append(slot)
         for group, lost in sorted(slots.items()):
             above = self._find_ends_above(group, len(lost))
+            num_lost = Counter(slot.cohort.members[0] for slot in lost)
             for slot, ends in zip(lost, above, strict=True):
                 if slot.cohort.rank or ends or self._is_dark(slot):
-                    yield self._finding(self._list_ends(slot), ends)
+                    is_alone = num_lost[slot.cohort.members[0]] == 1
+                    name = self._guess_name(slot.cohort) if is_alone else ""
+                    yield self._finding(self._list_ends(slot), ends, name)
         yield from self._find_lone_leaf()
+
+    def _guess_name(self, cohort: Cohort) -> str:
+        """Return the name that the switches above a cohort lack in their sequence, or nothing."""
+        names = [device.name for device in self._fabric.devices]
+        name = find_gap([names[upper] for upper in cohort.uppers])
+        return "" if name in names else name
 
     def _is_empty(self, slot: _Slot) -> bool:
         """Return whether nearly all members of a cohort have no link in a slot at all."""
@@ -220,11 +225,14 @@ class _LostSwitchSearch:
         num_free = sorted(len(frozenset[str]().union(*used) - ports) for ports in used)
         return sum(num_free[:-1])
 
-    def _finding(self, below: Sequence[PortName], above: Sequence[PortName]) -> Finding:
+    def _finding(
+        self, below: Sequence[PortName], above: Sequence[PortName], name: str = ""
+    ) -> Finding:
         ports = list(dict.fromkeys(end.port for end in below))
         place = f"{'ports' if len(ports) > 1 else 'port'} {fold_texts(ports)}"
         devices = list(dict.fromkeys(end.device for end in below))
         others = list(dict.fromkeys(end.device for end in above))
+        likely = f", by the names of its peers {name}," if name else ""
         also = f" It was also cabled to {fold_texts(others)}." if others else ""
         return Finding(
             kind=FindingKind.LOST_SWITCH,
@@ -233,30 +241,13 @@ class _LostSwitchSearch:
             severity=Severity.ERROR,
             message=(
                 f"The switch at {place} of {fold_texts(devices)} ({len(devices)} "
-                f"devices) is gone: none of them has a link there, but their peers have.{also} "
-                "Check the power of the switch. If it was removed on purpose, silence this finding."
+                f"devices){likely} is gone: none of them has a link there, but their peers have."
+                f"{also} Check the power of the switch. If it was removed on purpose, silence this "
+                "finding."
             ),
             ports=(*below, *above),
+            lost_name=name,
         )
-
-
-def fold_texts(names: Sequence[str]) -> str:
-    """Return names as ranges, cut after a comma if they are long: `spine-p[01-32]-19`."""
-    ordered = sorted(names, key=natural_key)
-    text = _fold_inner(ordered) or fold_names(ordered)
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN].rpartition(',')[0]},…"
-
-
-def _fold_inner(names: Sequence[str]) -> str:
-    """Return names as one range if they differ in one inner number only; else nothing."""
-    rows = [_DIGITS.split(name) for name in names]
-    if len(rows) < MIN_MEMBERS or len({len(row) for row in rows}) > 1:
-        return ""
-    odd = [at for at, parts in enumerate(zip(*rows, strict=True)) if len({*parts}) > 1]
-    if len(odd) != 1 or odd[0] % 2 == 0:
-        return ""
-    stop = odd[0] + 1
-    return fold_names("".join(row[:stop]) for row in rows) + "".join(rows[0][stop:])
 
 
 def _find_by_peers(cohorts: Sequence[Cohort]) -> Iterator[_Slot]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
 from topology.findings.finding_causes import Cable, Cause
 from topology.model.cabling_plan import show_end
-from topology.model.errors import show
+from topology.model.errors import list_some, show
 from topology.model.facts import Finding, FindingKind, PortName, describe_impact
 from topology.model.ids import natural_key
+from topology.model.name_ranges import fold_texts
 from topology.model.tree import TopologyTree
 
 _MAX_CABLES: Final = 2
 """Cables that a cause shows with both ends."""
+_MAX_RANGES: Final = 8
+"""Ranges of ports that wait for the cables of one switch."""
 _HERE: Final = "the plug in this port"
 AGAIN: Final = "this end and {} again; else replace the cable, then the transceivers"
 _EXPECTED: Final = " (expected from its peers)"
@@ -34,7 +38,7 @@ _CONFUSED: Final = frozenset(
 )
 """A host that they are about may have the cables that seem to be absent."""
 _MOVED: Final = frozenset({FindingKind.SWAPPED_CABLE, FindingKind.WRONG_RAIL})
-_BY_HAND: Final = frozenset({FindingKind.LOST_SWITCH, FindingKind.HOST_ON_SPINE})
+_BY_HAND: Final = frozenset({FindingKind.HOST_ON_SPINE})
 """They need somebody at the device, and no rule knows which plug."""
 _SHOWS: Final = {
     FindingKind.SLOW_LINK: ", at the rate of its peers",
@@ -169,6 +173,8 @@ def _list_moves(cause: Cause, places: Mapping[str, Place]) -> Iterator[_Move]:
     elif len(cables) == 1 and finding.kind in _MOVED and cables[0].far:
         cable = f"the cable from {locate_port(cables[0].near, places)}"
         yield _Move(cables[0].far, cable, "the port where its peers are")
+    elif finding.kind is FindingKind.LOST_SWITCH:
+        yield _bring_back(finding)
     elif finding.kind in _RESEATED | _MOVED | _BY_HAND or _is_off(finding):
         yield _Move(PortName(finding.device, finding.port or ""), finding.message)
 
@@ -195,6 +201,44 @@ def _reseat(finding: Finding, cable: Cable, places: Mapping[str, Place]) -> _Mov
     is_absent = finding.kind is FindingKind.MISSING_LINK or far not in finding.ports
     unplug = f"the cable to {locate_port(far, places)}{_EXPECTED if is_absent else ''}"
     return _Move(near, unplug, AGAIN.format(show_end(far)), shows)
+
+
+def _bring_back(finding: Finding) -> _Move:
+    """Return the move of a lost switch: what to look at, and which ports wait for its cables.
+
+    Its name is known from the past, or from the names of its peers; else it is at the far end of a
+    port of the first neighbor.
+    """
+    name = finding.device if finding.port is None else finding.lost_name
+    end = PortName(name, "") if name else PortName(finding.device, finding.port or "")
+    who = "this switch" if name else "the switch at the other end of this port"
+    is_guessed = bool(name) and name == finding.lost_name
+    source = "; its name follows from those of its peers" if is_guessed else ""
+    num = sum(bool(port) for _, port in finding.ports)
+    return _Move(
+        end,
+        f"nothing: find out why {who} is gone, such as a lack of power{source}",
+        f"power; then, if links stay down, each cable of the switch into the port that waits for "
+        f"it: {_fold_ends(finding.ports)}",
+        f"a link at each of these {num} ports" if num else f"{show_end(end)} in the tree",
+    )
+
+
+def _fold_ends(ends: Iterable[PortName]) -> str:
+    """Return ports as ranges of devices that have the same ports: `port 3 of leaf-[1-8]`."""
+    ports: dict[str, list[str]] = defaultdict(list)
+    for device, port in ends:
+        ports[device].append(port)
+    devices: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for device, own in ports.items():
+        devices[tuple(filter(None, own))].append(device)
+    shown = [
+        f"{'ports' if len(own) > 1 else 'port'} {fold_texts(own)} of {fold_texts(names)}"
+        if own
+        else fold_texts(names)
+        for own, names in devices.items()
+    ]
+    return list_some(shown, _MAX_RANGES)
 
 
 def describe_exchange(

@@ -267,6 +267,8 @@ class Finding:
     """Pairs of ports; exchanging the two cables of a pair resolves the finding."""
     since: str | None = None
     """RFC 3339 time of the first generation that showed it."""
+    lost_name: str = ""
+    """The name that a lost switch has by the names of its peers; empty if they do not show it."""
     impact: Impact = NO_IMPACT
     """What the finding costs; `topology.findings.impact` measures it."""
 

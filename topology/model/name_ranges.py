@@ -11,10 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, product
 from typing import Final, NamedTuple
 
+from topology.model.ids import natural_key
+
 _LAST_NUMBER: Final = re.compile(r"(.*?)(?<![0-9])([0-9]{1,9})\Z", re.ASCII | re.DOTALL)
 """Longer numbers, such as GUIDs, stay as they are: Slurm reads a bound as a machine integer."""
 _PART: Final = re.compile(r"((?:[^\[\],]|\[[^\[\]]*\])+)(?:,|\Z)")
 _PIECE: Final = re.compile(r"([^\[\]]+)|\[([0-9,-]*)\]", re.ASCII)
+_DIGITS: Final = re.compile(r"([0-9]{1,9})", re.ASCII)
+_MAX_SHOWN: Final = 200
+"""Characters of the names in a sentence."""
 MAX_NAMES: Final = 1_000_000
 
 
@@ -41,6 +46,44 @@ def fold_names(names: Iterable[str]) -> str:
         else:
             pieces += [prefix] * len(numbers)
     return ",".join(pieces)
+
+
+def fold_texts(names: Sequence[str]) -> str:
+    """Return names as ranges, cut after a comma if they are long: `spine-p[01-32]-19`."""
+    ordered = sorted(names, key=natural_key)
+    text = _fold_inner(ordered) or fold_names(ordered)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN].rpartition(',')[0]},…"
+
+
+def _fold_inner(names: Sequence[str]) -> str:
+    """Return names as one range if they differ in one inner number only; else nothing."""
+    rows, place = _align(names)
+    stop = place + 1
+    head = fold_names("".join(row[:stop]) for row in rows)
+    return head + "".join(rows[0][stop:]) if place else ""
+
+
+def find_gap(names: Sequence[str]) -> str:
+    """Return the one name that a sequence lacks: `leaf-2` of `leaf-1`, `leaf-3`; else nothing."""
+    rows, place = _align(names)
+    numbers = {int(row[place]) for row in rows} if place else set()
+    absent = {*range(min(numbers), max(numbers))} - numbers if numbers else set()
+    if len(absent) != 1:
+        return ""
+    digits = str(absent.pop()).zfill(min(len(row[place]) for row in rows))
+    return "".join([*rows[0][:place], digits, *rows[0][place + 1 :]])
+
+
+def _align(names: Sequence[str]) -> tuple[list[list[str]], int]:
+    """Return names in parts, and the place of the only part, a number, in which they differ.
+
+    The place is 0 if they differ otherwise.
+    """
+    rows = [_DIGITS.split(name) for name in names]
+    if len({len(row) for row in rows}) != 1:
+        return rows, 0
+    odd = [at for at, parts in enumerate(zip(*rows, strict=True)) if len({*parts}) > 1]
+    return rows, odd[0] if len(odd) == 1 and odd[0] % 2 else 0
 
 
 def expand_names(text: str, *, limit: int = MAX_NAMES) -> tuple[str, ...]:

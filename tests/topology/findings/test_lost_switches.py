@@ -28,9 +28,9 @@ from tests.topology.lost_switches import (
     rails,
 )
 from topology.findings.finding_causes import drop_consequences
-from topology.findings.lost_switches import fold_texts
 from topology.model.errors import ConfigError
 from topology.model.facts import FindingKind, Medium
+from topology.model.name_ranges import find_gap, fold_texts
 from topology.synthetic import FabricKind, FaultSpec, SyntheticSpec, build_wiring
 
 
@@ -75,6 +75,29 @@ def test_a_lost_switch_of_a_large_fabric_is_one_finding(fabric: Fabric) -> None:
 )
 def test_it_names_neighbors_in_few_words(names: list[str], text: str) -> None:
     assert fold_texts(names) == text
+
+
+@pytest.mark.parametrize(
+    ("names", "lost"),
+    [
+        pytest.param(["leaf-1-a", "leaf-3-a"], "leaf-2-a", id="the number between"),
+        pytest.param(["core-099", "core-100", "core-102"], "core-101", id="as wide as the others"),
+        pytest.param(["core-08", "core-10"], "core-09", id="with the zeros of the others"),
+        pytest.param(["core-1", "core-2"], "", id="none in a whole sequence"),
+        pytest.param(["core-1", "core-4"], "", id="none of several"),
+        pytest.param(["a-1-1", "a-3-2"], "", id="none of names that differ twice"),
+        pytest.param(["core"], "", id="none of one name"),
+        pytest.param([], "", id="none of no name"),
+    ],
+)
+def test_a_sequence_of_names_lacks(names: list[str], lost: str) -> None:
+    assert find_gap(names) == lost
+
+
+def test_the_names_of_its_peers_name_a_lost_switch() -> None:
+    (finding,) = find_lost(build_wiring(rails(96, 4, 16)), "spine-p02-03")
+    assert finding.lost_name == "spine-p02-03"
+    assert "by the names of its peers spine-p02-03, is gone" in finding.message
 
 
 def test_a_long_list_of_neighbors_ends_after_a_name() -> None:

@@ -96,11 +96,6 @@ def test_each_dead_port_of_a_host_is_a_step() -> None:
             ("leaf-1", "", "read me", ""),
             id="the message where no port is known",
         ),
-        pytest.param(
-            find(FindingKind.LOST_SWITCH, LEAF, OTHER_LEAF),
-            ("leaf-1", "1", "read me", ""),
-            id="a lost switch is looked at",
-        ),
     ],
 )
 def test_a_step_names_the_port_and_the_plug(
@@ -108,6 +103,31 @@ def test_a_step_names_the_port_and_the_plug(
 ) -> None:
     (found,) = build(finding).steps
     assert (found.device, found.port, found.unplug, found.plug) == step
+
+
+def test_a_lost_switch_says_which_ports_wait_for_its_cables() -> None:
+    hosts = [PortName(f"a{number}", "eth4") for number in range(1, 9)]
+    spines = [PortName(f"spine-{number}", port) for number in (1, 2) for port in ("5", "6")]
+    unnamed = find(FindingKind.LOST_SWITCH, *hosts, *spines)
+    guessed = replace(unnamed, lost_name="leaf-3")
+    known = replace(unnamed, device="leaf-3", port=None)
+    gone = "is gone, such as a lack of power"
+    for finding, device, unplug in (
+        (unnamed, "a1", f"nothing: find out why the switch at the other end of this port {gone}"),
+        (
+            *(guessed, "leaf-3"),
+            f"nothing: find out why this switch {gone}; its name follows from those of its peers",
+        ),
+        (known, "leaf-3", f"nothing: find out why this switch {gone}"),
+    ):
+        (step,) = build(finding, places={"leaf-3": Place("r7")}).steps
+        assert (step.device, step.unplug) == (device, unplug)
+        assert step.place.rack == ("r7" if device == "leaf-3" else "")
+        assert step.plug == (
+            "power; then, if links stay down, each cable of the switch into the port that waits "
+            "for it: port eth4 of a[1-8], ports [5-6] of spine-[1-2]"
+        )
+        assert step.shows == "a link at each of these 12 ports"
 
 
 def test_a_reseated_cable_says_when_it_is_done() -> None:
@@ -141,7 +161,7 @@ def test_steps_about_one_device_are_done_when_different_things_show() -> None:
         "no missing-link of leaf-1 <> spine-2",
         "no wrong-rail of a1 port eth0 <> leaf-1 port 1",
         "no host-on-spine of b2 port eth0 <> spine-1",
-        "no lost-switch of spine-1 port 3",
+        "a link at each of these 2 ports",
     }
 
 

@@ -195,7 +195,11 @@ def command(
     if order.racks is not None and present.read:
         shown = _list_devices(causes[:top], split_by_age.values())
         tree = present.read.observation.tree
-        unknown = {*placed.in_file} - _list_known((), (tree,)) - _list_devices_of(present.read)
+        unknown = (
+            {*placed.in_file}
+            - _list_known(present.findings, (tree,))
+            - _list_devices_of(present.read)
+        )
         warn_of_racks(placed, unknown, shown)
     if past is None:
         print_expired_silences(split_by_age[None].expired)
@@ -359,7 +363,8 @@ def _resolve_devices(
 def _list_known(findings: Iterable[Finding], trees: Iterable[TopologyTree]) -> set[str]:
     """Return the names of the devices of findings and of trees."""
     rows = list(findings)
-    known = {row.device for row in rows} | {end.device for row in rows for end in row.ends}
+    known = {name for row in rows for name in (row.device, row.lost_name) if name}
+    known |= {end.device for row in rows for end in row.ends}
     for tree in trees:
         known |= {*tree.all_nodes}
         known |= {switch for domain in tree.domains for switch in domain.switches}
@@ -377,7 +382,8 @@ def _list_devices_of(read: LoadedObservation) -> set[str]:
 
 def _names_any(finding: Finding, devices: Collection[str]) -> bool:
     """Return whether a finding is about one of these devices, or shows a port of one."""
-    return finding.device in devices or any(end.device in devices for end in finding.ends)
+    names = (finding.device, finding.lost_name, *(end.device for end in finding.ends))
+    return any(name in devices for name in names)
 
 
 def _render_split(age: FindingAge | None, split: SilenceSplit[Finding]) -> Iterator[dict[str, Any]]:
