@@ -122,8 +122,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _Schedu
     return _Scheduler(config, log)
 
 
-_LONGEST = ("kube serving", "kube outputs", "kube", "chart", "lldpd")
-"""The groups that take minutes begin first, so that no worker is left with one at the end."""
+_LONGEST = ("kube serving", "kube outputs", "kube", "chart", "page", "pages", "live", "lldpd")
+"""The groups that take longest begin first, so that no worker is left with one at the end."""
 
 
 _LAW_LIMIT_S = 600
