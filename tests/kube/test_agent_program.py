@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.agent.cli.test_run import SKIPPED
 from tests.agent.nodes import card, chassis, heard, plant
 from tests.agent.programs import write_answering
 from tests.kube.agent_nodes import ClusterNode, account_in
@@ -114,4 +115,5 @@ def test_it_publishes_is_probed_and_ends(api: ApiServer, tmp_path: Path) -> None
         assert 'toponaut_agent_api_requests_total{code="200"}' in program.get("/metrics")[1]
         program.process.send_signal(signal.SIGTERM)
         assert program.process.wait(timeout=DEADLINE_S) == 0
-        assert [row["event"] for row in program.rows() if row["level"] != "info"] == []
+        others = {row["event"] for row in program.rows() if row["level"] != "info"}
+        assert others <= {SKIPPED}, "on a slow machine a round takes longer than the period"
