@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -36,6 +36,8 @@ ROW = re.compile(r"^\| (?P<walk>[^|]+) \| [^|]+ \| \d+ \| (?P<stays>\d+) \| \d+ 
 class Scene(NamedTuple):
     """What the walks begin with."""
 
+    folder: Path
+    """As `toponaut simulate fabric` writes it."""
     report: Mapping[str, Any]
     inputs: Inputs
     tree: TopologyTree
@@ -61,7 +63,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     decision = decide(RoundState(planned, datetime(2026, 1, 1, tzinfo=UTC), record=record))
     assert decision.kind is DecisionKind.WRITE
     (sweep,) = (file for file in (folder / "ibnetdiscover").iterdir() if file.is_file())
-    return Scene(report, inputs, observed.observation.tree, store, decision, sweep)
+    return Scene(folder, report, inputs, observed.observation.tree, store, decision, sweep)
 
 
 WALKS: Mapping[str, Callable[[Scene], object]] = {
@@ -78,9 +80,27 @@ WALKS: Mapping[str, Callable[[Scene], object]] = {
 }
 
 
+COMMAND: Final = "`toponaut findings`, from the options to the last line"
+
+
+def read_limits() -> dict[str, int]:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    return {row["walk"]: int(row["stays"]) for row in ROW.finditer(page)}
+
+
 @pytest.mark.parametrize("walk", WALKS)
 def test_no_walk_is_longer_than_the_page_says(walk: str, scene: Scene) -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    limits = {row["walk"]: int(row["stays"]) for row in ROW.finditer(page)}
     stays = walk_of(PACKAGES, lambda: WALKS[walk](scene))
-    assert 1 < len(stays) <= limits[walk]
+    assert 1 < len(stays) <= read_limits()[walk]
+
+
+def test_no_command_walks_longer_than_the_page_says(scene: Scene) -> None:
+    words = ["findings", "--reports", str(scene.folder / "reports")]
+    words += ["--nodes", str(scene.folder / "nodes.yaml")]
+
+    def run() -> None:
+        cli.main(words, standalone_mode=False)
+
+    run()  # imports what it needs
+    stays = walk_of((*PACKAGES, "runtime."), run)
+    assert 1 < len(stays) <= read_limits()[COMMAND]
