@@ -48,10 +48,17 @@ class OrderSource(NamedTuple):
 
     noun: str
     command: str
+    others: tuple[str, str]
+    """What is said of one without a step, and of several."""
 
 
-CAUSES: Final = OrderSource("cause", "toponaut findings")
-DIFFERENCES: Final = OrderSource("difference", "toponaut diff")
+CAUSES: Final = OrderSource(
+    *("cause", "toponaut findings"), ("needs nobody at a rack", "need nobody at a rack")
+)
+# Its device may be off, or only not be collected.
+DIFFERENCES: Final = OrderSource(
+    *("difference", "toponaut diff"), ("gives no move", "give no move")
+)
 
 
 class OrderHead(NamedTuple):
@@ -166,9 +173,9 @@ def _describe(order: WorkOrder, head: OrderHead) -> str:
 def _describe_others(order: WorkOrder, source: OrderSource) -> Iterator[str]:
     num = len(order.others)
     if num:
-        what = f"{_count(num, source.noun)} {'needs' if num == 1 else 'need'}"
+        what = f"{_count(num, source.noun)} {source.others[num > 1]}"
         kinds = ", ".join(sorted({*order.others}))
-        yield f"{what} nobody at a rack ({kinds}): see {source.command}."
+        yield f"{what} ({kinds}): see {source.command}."
 
 
 def _count(num: int, noun: str) -> str:

@@ -20,7 +20,7 @@ _MAX_CABLES: Final = 2
 _MAX_RANGES: Final = 8
 """Ranges of ports that wait for the cables of one switch."""
 _HERE: Final = "the plug in this port"
-AGAIN: Final = "this end and {} again; else replace the cable, then the transceivers"
+AGAIN: Final = "this end and {} again; else a new cable, then new transceivers"
 _EXPECTED: Final = " (expected from its peers)"
 """The end of a cable that nobody reports."""
 _RESEATED: Final = frozenset(

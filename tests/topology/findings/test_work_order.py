@@ -21,7 +21,7 @@ TREE = build_tree(
     tiers=("leaf", "spine"),
 )
 NIC, LEAF = PortName("a1", "eth0"), PortName("leaf-1", "1")
-AGAIN = "this end and {} again; else replace the cable, then the transceivers"
+AGAIN = "this end and {} again; else a new cable, then new transceivers"
 OTHER_NIC, OTHER_LEAF = PortName("b2", "eth0"), PortName("leaf-2", "7")
 
 

@@ -115,7 +115,7 @@ def test_a_work_order_has_a_box_for_each_move(pairs: Scene, plan: list[str]) -> 
     assert text.startswith("# Work order: cables\n\nHall 3, ")
     assert "1 step for 1 of 2 differences." in text
     assert text.count("| ☐ |") == 1
-    assert "1 difference needs nobody at a rack \\(unknown-device\\): see toponaut diff." in text
+    assert "1 difference gives no move \\(unknown-device\\): see toponaut diff." in text
     leaf = plan[0].split(",")[0]
     racks = pairs.write("racks.csv", f"device,rack\n{leaf},r7\ngone,r9\n")
     ran = diff(pairs, lines, "-o", "work-order-csv", "--racks", racks)
