@@ -172,23 +172,27 @@ def _find_uplink_design(
         totals: the number of up-links of each device.
     """
     num_ports = _count_usual_ports(cohorts)
-    in_part = frozenset(
-        chain.from_iterable(
-            cohort.members for cohort in cohorts if len(cohort.usual) < num_ports[cohort.group]
-        )
-    )
+    partial = (row.members for row in cohorts if len(row.usual) < num_ports[row.group])
+    in_part = frozenset(chain.from_iterable(partial))
     lowers: dict[int, list[int]] = defaultdict(list)
     for group in cables.grouping.groups:
         if group.parent is not None:
             lowers[group.parent] += (low for low in group.switches if low not in cables.misplaced)
-    ports = [num_ports[group] for group in lowers]
-    full, every = (
-        find_designed_by_group([Counter(totals[below].tolist()) for below in chosen], ports)
-        for chosen in ([[*{*below} - in_part] for below in lowers.values()], lowers.values())
-    )
+    full = {group: [low for low in below if low not in in_part] for group, below in lowers.items()}
     return _UplinkDesign(
-        num_ports, dict(zip(lowers, full, strict=True)), dict(zip(lowers, every, strict=True))
+        num_ports,
+        _find_designed(totals, full, num_ports),
+        _find_designed(totals, lowers, num_ports),
     )
+
+
+def _find_designed(
+    totals: Index, lowers: Mapping[int, Sequence[int]], num_ports: Mapping[int, int]
+) -> Mapping[int, Sequence[int]]:
+    """Return the numbers of up-links by design of the given switches below each group."""
+    frequencies = [Counter(totals[below].tolist()) for below in lowers.values()]
+    found = find_designed_by_group(frequencies, [num_ports[group] for group in lowers])
+    return dict(zip(lowers, found, strict=True))
 
 
 def _count_usual_ports(cohorts: Iterable[Cohort]) -> Mapping[int, int]:
