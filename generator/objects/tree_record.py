@@ -4,7 +4,7 @@
 of any output. So after any interruption the names of domains, the rest of the plan, and the nodes
 that left a domain within the last hour are known, to this process and to the next leader. The
 content is packed: base64 of compressed JSON, in parts that an API server stores. The tree in it is
-the document that `toponaut tree -o json` prints.
+the document that `toponaut tree -o json` prints; older records have HyperNodes instead.
 """
 
 from __future__ import annotations
@@ -19,8 +19,15 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from pydantic import Field, StringConstraints, ValidationError
 
 from generator.objects.fabric import Count
-from generator.outputs.hypernode.forest import render_hypernodes
+from generator.outputs.hypernode.forest import build_hypernode_tree, render_hypernodes
 from generator.outputs.hypernode.lint import lint_hypernodes
+from generator.outputs.hypernode.model import (
+    OWN_LABELS,
+    PADDING_LABELS,
+    HyperNode,
+    Member,
+    MemberType,
+)
 from topology.model.errors import ConfigError
 from topology.model.tree import DomainSpec, TopologyTree, build_tree, parse_tree, render_tree
 from topology.model.validation import describe_validation
@@ -86,6 +93,8 @@ def strip_tree(tree: TopologyTree) -> TopologyTree:
 class TreeRecordSpec(WireModel):
     """The packed record."""
 
+    hypernodes: Count | None = Field(default=None, exclude=True)
+    """Number of HyperNodes, in older records."""
     domains: Count = 0
     """Number of domains; the printed column."""
     moved_nodes: Count = 0
@@ -106,8 +115,21 @@ class TreeRecordDocument(WireModel):
     spec: TreeRecordSpec
 
 
+class _HyperNodeRow(NamedTuple):
+    """One HyperNode in the content of an older record."""
+
+    name: str
+    tier: _Natural
+    tier_name: str
+    is_padding: bool
+    children: list[str]
+    nodes: list[str]
+
+
 class _Content(WireModel):
     tree: dict[str, Any] | None = None
+    hypernodes: list[_HyperNodeRow] | None = None
+    """The HyperNodes, which older records have instead of the tree."""
     moved: dict[str, _Natural]
     deleted: list[tuple[_Natural, str, _Natural]]
 
@@ -198,6 +220,10 @@ def _parse_decided(content: _Content) -> TopologyTree | None:
     Raises:
         ConfigError: Toponaut cannot have decided it: it is no tree, or Volcano would refuse it.
     """
+    if content.hypernodes is not None:
+        hypernodes = tuple(map(_build_hypernode, content.hypernodes))
+        _refuse_faults(hypernodes)
+        return build_hypernode_tree(hypernodes).tree
     if content.tree is None:
         return None
     try:
@@ -206,7 +232,20 @@ def _parse_decided(content: _Content) -> TopologyTree | None:
         raise ConfigError(f"spec.content: {error}") from error
     if len(tree.tiers) > _MAX_TIERS:
         raise ConfigError(f"spec.content: {len(tree.tiers)} tiers, at most {_MAX_TIERS}")
-    faults = lint_hypernodes(render_hypernodes(tree))
+    _refuse_faults(render_hypernodes(tree))
+    return tree
+
+
+def _refuse_faults(hypernodes: tuple[HyperNode, ...]) -> None:
+    faults = lint_hypernodes(hypernodes)
     if faults:
         raise ConfigError(f"spec.content: {faults[0]}")
-    return tree
+
+
+def _build_hypernode(row: _HyperNodeRow) -> HyperNode:
+    members = (
+        *(Member(MemberType.HYPERNODE, name) for name in row.children),
+        *(Member(MemberType.NODE, name) for name in row.nodes),
+    )
+    labels = PADDING_LABELS if row.is_padding else OWN_LABELS
+    return HyperNode(row.name, row.tier, row.tier_name, members, labels)

@@ -41,6 +41,8 @@ DECIDED = build_tree(
     tiers=("leaf", "spine"),
     plane="storage",
 )
+LEAF = ["leaf-1", 1, "leaf", False, [], ["node-1", "node-2"]]
+SPINE = ["spine-1", 2, "spine", False, ["leaf-1"], []]
 
 
 def pack(raw: bytes) -> dict[str, Any]:
@@ -49,6 +51,11 @@ def pack(raw: bytes) -> dict[str, Any]:
     text = base64.b64encode(zlib.compress(raw)).decode()
     parts = [text[at : at + PART_CHARS] for at in range(0, len(text), PART_CHARS)]
     return document | {"spec": document["spec"] | {"content": parts}}
+
+
+def pack_rows(*rows: list[object]) -> dict[str, Any]:
+    """Return a record as versions before this one wrote it: of HyperNodes."""
+    return pack(json.dumps({"hypernodes": rows, "moved": {}, "deleted": []}).encode())
 
 
 def test_what_is_decided_are_the_domains_with_nodes_and_their_names() -> None:
@@ -63,6 +70,22 @@ def test_it_reads_what_it_wrote(tree: TopologyTree | None) -> None:
     document = render_tree_record(record)
     assert parse_tree_record(document) == record
     assert document["spec"]["domains"] == (len(tree.domains) if tree is not None else 0)
+
+
+def test_it_reads_the_hypernodes_of_an_older_record_as_their_tree() -> None:
+    padding = ["leaf-2-pad1", 1, "leaf", True, [], ["node-3"]]
+    row = ["leaf-2", 2, "spine", False, ["leaf-2-pad1"], []]
+    document = pack_rows(LEAF, SPINE, padding, row)
+    document["spec"] |= {"hypernodes": 4}
+    del document["spec"]["domains"]
+    assert parse_tree_record(document).tree == build_tree(
+        [
+            DomainSpec("leaf-1", 1, "spine-1", ("node-1", "node-2")),
+            DomainSpec("spine-1", 2, None),
+            DomainSpec("leaf-2", 2, None, ("node-3",)),
+        ],
+        tiers=("leaf", "spine"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,10 +120,33 @@ def test_it_refuses_a_tree_that_nobody_decided(change: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
+    "rows",
+    [
+        [LEAF, ["leaf-2", 1, "leaf", False, [], ["node-1"]]],
+        [LEAF, ["spine-1", 2, "spine", False, ["leaf-9"], []]],
+        [["leaf-1", 10**30, "leaf", False, [], ["node-1"]]],
+        [["leaf-1", 1, "leaf", False, [], ["A B", "x" * 5000]]],
+        [["../leaf", 1, "leaf", False, [], ["node-1"]]],
+    ],
+    ids=[
+        "node in two leaves",
+        "missing child",
+        "no tiers below",
+        "no names of nodes",
+        "no name of an object",
+    ],
+)
+def test_it_refuses_a_set_that_nobody_decided(rows: list[list[object]]) -> None:
+    """Such a set would be written to undo edits, or would fail every round."""
+    with pytest.raises(ConfigError, match=r"spec\.content: "):
+        parse_tree_record(pack_rows(*rows))
+
+
+@pytest.mark.parametrize(
     "content",
     [
-        b'{"tree":null,"moved":{},"deleted":[' + b'[0,"",0],' * 1_000_000 + b'[0,"",0]]}',
-        b'{"tree":null,"moved":{},"deleted":[]}' + b" " * (33 << 20),
+        b'{"hypernodes":null,"moved":{},"deleted":[' + b'[0,"",0],' * 1_000_000 + b'[0,"",0]]}',
+        b'{"hypernodes":null,"moved":{},"deleted":[]}' + b" " * (33 << 20),
         b"[" * 2_000_000,
     ],
     ids=["many values", "large", "deep"],
