@@ -31,6 +31,8 @@ TYPE_S: Final = 1.2
 """From a prompt to its output."""
 READ_S: Final = 3.0
 """From an output to the next prompt."""
+_ERASED: Final = re.compile(r"[^\n]*\n[^\n]*\x1b\[1A\x1b\[2K")
+"""A line that a program left and then removed, as rich does with a bar of progress at its end."""
 _LINE: Final = re.compile(r'<text class="([\w-]+)" x="([\d.]+)" y="([\d.]+)"')
 
 
@@ -62,7 +64,7 @@ def run_in_terminal(command: str, folder: Path) -> str:
 
 def keep_last_states(text: str) -> str:
     """Leave out what a program wrote over, such as the steps of its progress."""
-    lines = (line.rpartition("\r")[2] for line in text.split("\n"))
+    lines = (line.rpartition("\r")[2] for line in _ERASED.sub("", text).split("\n"))
     return "\n".join(re.sub(r"\x1b\[\??\d*[A-HJKhlsu]", "", line) for line in lines).rstrip("\n")
 
 
