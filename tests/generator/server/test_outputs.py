@@ -1,14 +1,18 @@
 """The outputs of a served folder: the documents of each output as files."""
 
+import base64
 import json
+import zlib
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from generator.outputs.hypernode.forest import render_hypernodes
 from generator.reconcile.folder_outputs import FOLDER
 from tests.generator.server.days import SMALL, Day
+from topology.model.tree import TopologyTree, parse_tree, render_tree
 
 LABELS = {"type": "labels"}
 
@@ -111,6 +115,50 @@ def test_outputs_alone_follow_a_decided_tree(tmp_path: Path) -> None:
     approve(day, day.held())
     day.tick()
     assert values(day).keys() == before.keys() - set(day.some(3))
+
+
+def test_names_and_outputs_follow_a_record_of_hypernodes_as_older_versions_wrote_it(
+    tmp_path: Path,
+) -> None:
+    day = Day(tmp_path, SMALL)
+    day.want(outputs=[LABELS], changeBudget={"nodesPercent": 0, "domainsPercent": 0})
+    day.tick()
+    other_leaf = max(values(day).values())
+    record = day.store.read_record().record
+    assert record is not None
+    assert record.tree is not None
+    leaf = record.tree.domains[0].name
+    rows = [
+        (
+            row.name.replace(leaf, "old-name"),
+            row.tier,
+            row.tier_name,
+            row.is_padding,
+            [name.replace(leaf, "old-name") for name in row.children],
+            row.nodes,
+        )
+        for row in render_hypernodes(record.tree)
+    ]
+    content = json.dumps({"hypernodes": rows, "moved": {}, "deleted": []}).encode()
+    document = json.loads((day.store.records / "default.yaml").read_text())
+    document["spec"] = {
+        "hypernodes": len(rows),
+        "movedNodes": 0,
+        "content": [base64.b64encode(zlib.compress(content)).decode()],
+    }
+    (day.store.records / "default.yaml").write_text(json.dumps(document))
+    day.restart()
+    for _ in range(2):
+        day.tick()
+        assert set(values(day).values()) == {"old-name", other_leaf}
+    assert day.store.read_record().record == record._replace(
+        tree=with_domain_name(record.tree, leaf, "old-name")
+    )
+
+
+def with_domain_name(tree: TopologyTree, old: str, new: str) -> TopologyTree:
+    document = json.dumps(render_tree(tree)).replace(f'"{old}"', f'"{new}"')
+    return parse_tree(json.loads(document))
 
 
 def test_the_hypernodes_go_when_other_outputs_replace_them(tmp_path: Path) -> None:
