@@ -81,7 +81,7 @@ def _render_cells(row: PresetResult) -> tuple[str, ...]:
         str(len(pods) - pods.count(None)),
         ", ".join(show_count(num, show(tier)) for tier, num in _from_top(row.domains_used)),
         ", ".join(f"{show(tier)} {num}" for tier, num in _from_top(row.slots_left)),
-        str(len(placement.victims)),
+        ", ".join(map(show, placement.victims)) or "none",
         "" if placement.is_proved else "not proved best",
     )
 

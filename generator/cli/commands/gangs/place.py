@@ -34,7 +34,7 @@ from generator.placement.answer import (
     VerdictKind,
     describe_reason,
 )
-from generator.placement.presets import Preset
+from generator.placement.presets import ObjectiveKey, Preset
 from topology.model.errors import show
 from topology.model.tree import TopologyTree
 
@@ -165,9 +165,11 @@ def _note_unknown_places(placement: Placement) -> None:
 def _print_host_list(
     placement: Placement, tree: TopologyTree | None, chosen: HostListFormat
 ) -> None:
-    """Print the nodes; on stderr, why there are none, and how ranks differ from those of ranks."""
+    """Print the nodes; on stderr, why there are none, what they cost, and how ranks differ."""
     if not placement.is_feasible:
         click.echo(render_text(list_parts(placement, tree, chosen)), err=True)
+    if placement.victims:
+        click.echo(f"warning: {_describe_preemption(placement)}", err=True)
     hosts = render_host_list(list_ranks(placement), chosen)
     click.echo(hosts.text, nl=False)
     if hosts.merged:
@@ -223,7 +225,19 @@ def _render_headline(placement: Placement) -> str:
     total = sum(len(nodes) for nodes in placement.assignment.values())
     pods = show_count(num, "pod") if num == total else f"{num} of {show_count(total, 'pod')}"
     best = "no better placement exists" if placement.is_proved else "a better placement may exist"
-    return f"{paint('feasible', 'green')}: {pods} within one {show(placement.tier or '?')}; {best}"
+    answer = f"{pods} within one {show(placement.tier or '?')}; {best}"
+    if placement.victims:
+        return f"{paint(_describe_preemption(placement), 'yellow')}\n{answer}"
+    return f"{paint('feasible', 'green')}: {answer}"
+
+
+def _describe_preemption(placement: Placement) -> str:
+    """Return which gangs lose their pods; `gang@node` loses only the pods on that node."""
+    num_gangs = placement.objective.get(ObjectiveKey.VICTIM_GANGS, len(placement.victims))
+    num_pods = placement.objective.get(ObjectiveKey.VICTIM_PODS)
+    gangs = "1 gang is" if num_gangs == 1 else f"{num_gangs} gangs are"
+    pods = f" ({show_count(num_pods, 'pod')})" if isinstance(num_pods, int) else ""
+    return f"feasible after {gangs} preempted{pods}: {', '.join(map(show, placement.victims))}"
 
 
 def _build_assignment_table(placement: Placement, tree: TopologyTree | None, output: str) -> Table:

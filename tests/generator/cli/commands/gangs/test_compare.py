@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from generator.cli.commands.gangs.compare import _render_cells
 from generator.cli.exit_codes import ExitCode
 from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.snapshot import build_snapshot
@@ -66,10 +67,11 @@ def test_it_measures_each_preset_in_the_same_way() -> None:
     assert all(row.domains_used["rack"] >= best.domains_used["rack"] for row in rows)
 
 
-def test_it_counts_victims() -> None:
+def test_it_names_victims() -> None:
     low = RunningGang("low", tuple(RunningPods(f"n{index}") for index in range(4)))
     snapshot = build_snapshot(racks(2, 2), {}, [low])
     asked = request(groups=workers(2), required="rack", priority=1, preemption="topologyFirst")
     rows = compare_presets(snapshot, asked, [Preset.OPTIMAL, Preset.KUEUE])
     assert {row.placement.victims for row in rows} == {("low@n0", "low@n1")}
     assert {row.slots_left["rack"] for row in rows} == {0}
+    assert [_render_cells(row)[5] for row in rows] == ["low@n0, low@n1"] * 2

@@ -12,9 +12,13 @@ from click.testing import CliRunner
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.group import cli
+from generator.cli.host_lists import HostListFormat
+from generator.cli.running_pods import read_running_gangs
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
 from generator.placement.request import parse_request
+from generator.rpc.published_state import PublishedState
+from tests.generator.rpc.servers import serving
 from tests.generator.scenes import PAIRS, RAILS, Ran, Scene, run
 from topology.model.tree import API_VERSION, render_tree
 from topology.synthetic import derive_truth
@@ -174,6 +178,39 @@ def test_it_shows_pods_that_stay_pending(scene: Scene, tmp_path: Path) -> None:
     ran = place_in(scene, write_request(tmp_path, groups=groups))
     assert ran.out.startswith("feasible: 4 of 6 pods within one leaf")
     assert "(pending)" in ran.out.splitlines()[-1]
+
+
+@pytest.mark.parametrize("num_gangs", [1, 2])
+@pytest.mark.parametrize("output", ["text", "wide", *HostListFormat])
+@pytest.mark.parametrize("side", ["command", "server"])
+def test_every_answer_names_the_gangs_that_it_preempts(
+    scene: Scene, tmp_path: Path, num_gangs: int, output: str, side: str
+) -> None:
+    tree, hosts = derive_truth(scene.damaged), scene.hosts
+    gangs = [
+        {"gang": f"old-{at}", "pods": [{"node": node} for node in hosts[at::num_gangs]]}
+        for at in range(num_gangs)
+    ]
+    running = tmp_path / "running.yaml"
+    running.write_text(json.dumps(gangs))
+    groups = [{"name": "w", "count": len(hosts)}]
+    spec = {"groups": groups, "priority": 100, "preemption": "topologyFirst"}
+    file = write_request(tmp_path, **spec)
+    if side == "server":
+        state = PublishedState(build_snapshot(tree, {}, read_running_gangs(running)))
+        with serving(state) as server:
+            ran = run("place", "-f", file, "--server", server.address, "-o", output)
+    else:
+        ran = place_in(scene, file, "--running", running, "-o", output)
+    what = "1 gang is" if num_gangs == 1 else "2 gangs are"
+    names = ", ".join(row["gang"] for row in gangs)
+    cost = f"feasible after {what} preempted ({len(hosts)} pods): {names}"
+    if output in {"text", "wide"}:
+        head, answer = ran.out.splitlines()[:2]
+        assert (head, answer.partition(" within")[0]) == (cost, f"{len(hosts)} pods")
+    else:
+        assert f"warning: {cost}\n" in ran.err
+        assert "preempted" not in ran.out
 
 
 def test_it_warns_of_a_node_whose_place_is_unknown(scene: Scene, tmp_path: Path) -> None:
