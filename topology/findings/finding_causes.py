@@ -136,8 +136,8 @@ class Cause(NamedTuple):
         ]
         known = Counter(self.far_ends[end].device for end in down if end in self.far_ends)
         switch, num = next(iter(known.most_common(1)), ("", 0))
-        if num > 1:
-            which = "All" if num == len(down) else f"{num}"
+        if num > 1 and 2 * num > len(down):
+            which = "All" if num == len(down) else f"{num} of {len(down)}"
             return f" {which} of these cables lead to {show(switch)}: check that switch first."
         if self.alike and known.total() < len(down):
             return " If these hosts share a switch, check the switch first."
@@ -202,12 +202,13 @@ def list_causes(findings: Iterable[Finding], hosts: Collection[str]) -> list[Cau
 def _join_alike(causes: Iterable[Cause]) -> list[Cause]:
     """Return causes that say the same of several devices as one, at the place of the first.
 
-    Findings about ports say the same if the ports have the same name: a switch that fails takes
-    down the same port of each of its hosts.
+    Findings about ports are one cause if the ports have the same name and their cables lead to one
+    switch, which takes them down if it fails. If all of its ports are down, none shows where they
+    lead: then the far ends of all of them are unknown.
     """
     groups: dict[tuple[object, ...], list[Cause]] = {}
     for cause in causes:
-        key = tuple(map(_build_alike, (cause.finding, *cause.others)))
+        key = tuple(_build_alike(row, cause.far_ends) for row in (cause.finding, *cause.others))
         groups.setdefault(key, []).append(cause)
     joined: list[Cause] = []
     for first, *alike in groups.values():
@@ -216,10 +217,13 @@ def _join_alike(causes: Iterable[Cause]) -> list[Cause]:
     return joined
 
 
-def _build_alike(finding: Finding) -> tuple[object, ...]:
-    name = finding.device
+def _build_alike(finding: Finding, far_ends: Mapping[PortName, PortName]) -> tuple[object, ...]:
+    """Return what findings about several devices have in common if they are one cause."""
+    name, port = finding.device, finding.port
     message = finding.message.replace(name, "\0") if name else finding.message
-    return finding.severity, finding.kind, message, finding.port, describe_impact(finding.impact)
+    far = far_ends.get(PortName(name, port)) if port else None
+    switch = far and far.device
+    return finding.severity, finding.kind, message, port, switch, describe_impact(finding.impact)
 
 
 def _add_impacts(impacts: Sequence[Impact]) -> Impact:

@@ -65,10 +65,20 @@ function showDomain(number) {
   };
 }
 
+// The ends of a cause, and only the devices inside of a domain if the cause is at others too.
+function showEndsInside(finding, number) {
+  const subjects = listSubjects(finding);
+  const inside = subjects.filter((device) => listChain(fabric.domainOf[device]).includes(number));
+  if (!finding.alike.length || inside.length === subjects.length) return showFindingEnds(finding);
+  const names = inside.slice(0, MAX_ALIKE).map((device) => page.devices.name[device]).join(", ");
+  const more = inside.length > MAX_ALIKE ? ` and ${inside.length - MAX_ALIKE} more` : "";
+  return make("span", { className: "ends" }, `${names}${more}, of ${subjects.length} like this`);
+}
+
 // What is wrong inside of a domain, the costliest first.
 function showCauses(number) {
   const causes = listCauses(number);
-  const rows = causes.slice(0, MAX_CAUSES).map((finding) => make("li", null, badge(finding.severity), " ", link(finding.kind, { view: "findings", finding: String(finding.cause) }), " ", showFindingEnds(finding), finding.causeCosts ? make("span", { className: "impact" }, ` ${finding.causeCosts}`) : null));
+  const rows = causes.slice(0, MAX_CAUSES).map((finding) => make("li", null, badge(finding.severity), " ", link(finding.kind, { view: "findings", finding: String(finding.cause) }), " ", showEndsInside(finding, number), finding.causeCosts ? make("span", { className: "impact" }, ` ${finding.causeCosts}`) : null));
   if (!rows.length) return make("p", { className: "soft" }, "Nothing is wrong here.");
   return [make("h3", null, showCount(causes.length, "cause")), make("ul", { className: "causes" }, rows), causes.length > rows.length ? make("p", { className: "soft" }, `${rows.length} of ${showCount(causes.length, "cause")}`) : null];
 }

@@ -60,6 +60,20 @@ def test_both_views_load_from_disk(tmp_path: Path) -> None:
     assert re.search(r'<section id="fabric"[^>]* hidden', findings)
 
 
+def test_a_domain_lists_the_nodes_inside_of_it_of_a_cause_that_others_share(tmp_path: Path) -> None:
+    folder = tmp_path / "fabric"
+    words = ("--hosts", "64", "--rails", "2", "--radix", "8", "--silent", "40%", "--out", folder)
+    assert run("simulate", "fabric", *words).code == 0
+    sources = ("--reports", folder / "reports", "--nodes", folder / "nodes.yaml")
+    file = tmp_path / "fabric.html"
+    file.write_text(run("export", "html", *sources).out)
+    domain = open_page(file, "view=fabric&device=leaf-p02-g03-r1-2")
+    (causes,) = re.findall(r'<ul class="causes">(.*?)</ul>', domain)
+    named = {int(number) for number in re.findall(r"node-(\d{4})", causes)}
+    assert named
+    assert named <= set(range(9, 13))
+
+
 def test_it_shows_hostile_names_as_text(tmp_path: Path) -> None:
     name = "</script><img src=x onerror=document.title='owned'>"
     tree = build_tree(

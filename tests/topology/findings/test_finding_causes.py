@@ -72,20 +72,23 @@ def test_a_far_end_is_known_also_where_a_lost_switch_explains_the_gap() -> None:
 @pytest.mark.parametrize(
     ("leaves", "advice"),
     [
-        (
+        pytest.param(
             ("leaf-1", "leaf-1", "leaf-1"),
-            " All of these cables lead to leaf-1: check that switch first.",
+            [" All of these cables lead to leaf-1: check that switch first."],
+            id="ports of one switch",
         ),
-        (
-            ("leaf-1", "leaf-2", "leaf-1"),
-            " 2 of these cables lead to leaf-1: check that switch first.",
+        pytest.param(
+            ("", "", ""),
+            [" If these hosts share a switch, check the switch first."],
+            id="ports of which none shows where it leads",
         ),
-        (("leaf-1", "leaf-2", "leaf-3"), ""),
-        (("leaf-1", "leaf-2", ""), " If these hosts share a switch, check the switch first."),
+        pytest.param(("leaf-1", "leaf-2", "leaf-1"), ["", "", ""], id="cables of two switches"),
+        pytest.param(("leaf-1", "leaf-2", "leaf-3"), ["", "", ""], id="cables of three switches"),
+        pytest.param(("leaf-1", "leaf-2", ""), ["", "", ""], id="two known switches, one unknown"),
     ],
 )
-def test_dead_ports_of_several_hosts_name_the_switch_that_they_share(
-    leaves: tuple[str, ...], advice: str
+def test_dead_ports_of_several_hosts_are_one_cause_if_they_share_a_switch(
+    leaves: tuple[str, ...], advice: list[str]
 ) -> None:
     hosts = [f"node-{number}" for number in range(3)]
     rows = [find(DOWN, PortName(host, "eth0")) for host in hosts]
@@ -94,8 +97,18 @@ def test_dead_ports_of_several_hosts_name_the_switch_that_they_share(
         for number, (host, leaf) in enumerate(zip(hosts, leaves, strict=True))
         if leaf
     ]
-    (cause,) = list_causes(rows, hosts)
-    assert cause.advise_switch() == advice
+    assert [cause.advise_switch() for cause in list_causes(rows, hosts)] == advice
+
+
+def test_most_dead_ports_of_a_host_must_lead_to_a_switch_that_is_advised() -> None:
+    ports = [PortName("node-1", f"eth{number}") for number in range(5)]
+    rows = [find(DOWN, port) for port in ports]
+    leaves = ("leaf-1", "leaf-1", "leaf-2", "leaf-3", "leaf-4")
+    rows += [
+        find(MISSING, port, PortName(leaf, "1")) for port, leaf in zip(ports, leaves, strict=True)
+    ]
+    (cause,) = list_causes(rows, ["node-1"])
+    assert cause.advise_switch() == ""
 
 
 @pytest.mark.parametrize(
