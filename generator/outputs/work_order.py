@@ -36,7 +36,8 @@ thead { display: table-header-group } tr { break-inside: avoid }
 thead th { background: #eee } thead .soft { display: none }
 .name { display: inline-block; max-width: 100%; overflow-wrap: anywhere }
 .box { font-size: 14pt; line-height: 1; text-align: center }
-.soft { color: #444 }
+.soft, .costs { color: #444 }
+strong { color: #000 }
 @media print { body { margin: 0 } thead .soft { display: table-row } }
 """
 _STYLE_HASH: Final = b64encode(sha256(_STYLE.encode()).digest()).decode()
@@ -87,13 +88,17 @@ def list_rows(order: WorkOrder) -> list[tuple[object, ...]]:
 def render_markdown(order: WorkOrder, head: OrderHead) -> str:
     """Return the order as Markdown, with a table for each rack."""
     lines = [f"# {_mark(head.title)}", "", _mark(_describe(order, head)), ""]
+    has_costs = any(step.is_error or step.costs for step in order.steps)
     titles = ("Done", "Step", "Unit", "Device", "Port", "Unplug", "Plug into", "Toponaut shows")
+    titles += ("Costs",) if has_costs else ()
     for rack, steps in _group_by_rack(order.steps):
         lines += [f"## {_mark(rack)}", "", f"| {' | '.join(titles)} |"]
         lines += [f"|{'---|' * len(titles)}"]
         for number, step in steps:
             cells = (step.place.unit, step.device, step.port, step.unplug, step.plug, step.shows)
             shown = " | ".join(_mark(cell) or "-" for cell in cells)
+            costs = [*(["**error**"] if step.is_error else ()), *filter(None, [_mark(step.costs)])]
+            shown += f" | {', '.join(costs) or '-'}" if has_costs else ""
             lines.append(f"| {_BOX} | {number} | {shown} |")
         lines.append("")
     lines += [_mark(line) for line in _describe_others(order, head.source)]
@@ -130,7 +135,10 @@ def render_html(order: WorkOrder, head: OrderHead) -> str:
 def _render_step(row: tuple[int, Step]) -> str:
     number, step = row
     port = f"<br><span class=name>port {_text(step.port)}</span>" if step.port else ""
-    device = f"<span class=name>{_text(step.device)}</span>{port}"
+    costs = [f"costs {_text(step.costs)}"] if step.costs else []
+    costs[:0] = ["<strong>error</strong>"] if step.is_error else []
+    below = f"<br><span class=costs>{', '.join(costs)}</span>" if costs else ""
+    device = f"<span class=name>{_text(step.device)}</span>{port}{below}"
     cells = [_text(step.place.unit), device]
     cells += [_keep_names(text) for text in (step.unplug, step.plug, step.shows)]
     shown = "".join(f"<td>{cell}</td>" for cell in cells)
@@ -152,8 +160,13 @@ def _keep_names(text: str) -> str:
 
 
 def _group_by_rack(steps: Sequence[Step]) -> Iterator[tuple[str, list[tuple[int, Step]]]]:
-    for rack, group in groupby(enumerate(steps, 1), key=lambda row: row[1].place.rack):
-        yield (f"Rack {rack}" if rack else "Rack unknown"), list(group)
+    for title, group in groupby(enumerate(steps, 1), key=lambda row: _name_rack(row[1])):
+        yield title, list(group)
+
+
+def _name_rack(step: Step) -> str:
+    rack = step.place.rack or "unknown"
+    return f"First: rack {rack}" if step.is_first else f"Rack {rack}"
 
 
 def _name_day(head: OrderHead) -> str:

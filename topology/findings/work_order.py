@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from topology.findings.finding_causes import Cable, Cause
 from topology.model.cabling_plan import show_end
 from topology.model.errors import list_some, show
-from topology.model.facts import Finding, FindingKind, PortName, describe_impact
+from topology.model.facts import Finding, FindingKind, PortName, Severity, describe_impact
 from topology.model.ids import natural_key
 from topology.model.name_ranges import fold_texts
 from topology.model.tree import TopologyTree
@@ -70,6 +70,9 @@ class Step(NamedTuple):
     kind: str
     """The kind of finding, or of difference from a plan."""
     costs: str
+    is_error: bool = False
+    is_first: bool = False
+    """It comes before all others, wherever it is."""
 
 
 class WorkOrder(NamedTuple):
@@ -85,7 +88,7 @@ class WorkOrder(NamedTuple):
 def build_work_order(
     causes: Iterable[Cause], tree: TopologyTree, places: Mapping[str, Place]
 ) -> WorkOrder:
-    """Return the steps by rack and unit, then in the order of the tree.
+    """Return the steps by rack and unit, then in the order of the tree; lost switches are first.
 
     Those without a rack or a unit come last. The exchanges of one finding follow one another.
 
@@ -113,6 +116,8 @@ def sort_steps(
 ) -> tuple[Step, ...]:
     """Return the steps by rack and unit, then in the order of a walk; those of a group together.
 
+    The groups whose first step comes before all others are sorted likewise.
+
     Args:
         groups: the steps that follow one another, at the place of the first.
         walk: where each device stands in the walk; all others come last.
@@ -122,7 +127,13 @@ def sort_steps(
     def order(group: Sequence[Step]) -> tuple[object, ...]:
         place, device, port = group[0][:3]
         rack = not place.rack, natural_key(place.rack), not place.unit, natural_key(place.unit)
-        return *rack, *walk.get(device, last), natural_key(device), natural_key(port)
+        return (
+            not group[0].is_first,
+            *rack,
+            *walk.get(device, last),
+            natural_key(device),
+            natural_key(port),
+        )
 
     ordered: list[Sequence[Step]] = sorted(groups, key=order)
     return tuple(chain.from_iterable(ordered))
@@ -142,11 +153,13 @@ def _list_parts(cause: Cause) -> Iterator[Cause]:
 def _list_steps(cause: Cause, places: Mapping[str, Place]) -> Iterator[Step]:
     """Yield the steps of a cause; none if nobody has to go to a rack for it."""
     finding = cause.finding
-    costs = describe_impact(finding.impact)
+    kind, costs = finding.kind.value, describe_impact(finding.impact)
+    is_error, is_first = finding.severity is Severity.ERROR, finding.kind is FindingKind.LOST_SWITCH
     for move in _list_moves(cause, places):
         place = places.get(move.end.device, Place())
-        shows = move.shows or f"no {finding.kind.value} of {show_subject(cause, {})}"
-        yield Step(place, *move.end, move.unplug, move.plug, shows, finding.kind.value, costs)
+        shows = move.shows or f"no {kind} of {show_subject(cause, {})}"
+        texts = move.unplug, move.plug, shows, kind, costs
+        yield Step(place, *move.end, *texts, is_error, is_first)
 
 
 class _Move(NamedTuple):
@@ -217,7 +230,7 @@ def _bring_back(finding: Finding) -> _Move:
     num = sum(bool(port) for _, port in finding.ports)
     return _Move(
         end,
-        f"nothing: find out why {who} is gone, such as a lack of power{source}",
+        f"nothing: check the power of {who}{source}",
         f"power; then, if links stay down, each cable of the switch into the port that waits for "
         f"it: {_fold_ends(finding.ports)}",
         f"a link at each of these {num} ports" if num else f"{show_end(end)} in the tree",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, product
+from math import prod
 from typing import Final, NamedTuple
 
 from topology.model.ids import natural_key
@@ -56,11 +57,15 @@ def fold_texts(names: Sequence[str]) -> str:
 
 
 def _fold_inner(names: Sequence[str]) -> str:
-    """Return names as one range if they differ in one inner number only; else nothing."""
-    rows, place = _align(names)
-    stop = place + 1
-    head = fold_names("".join(row[:stop]) for row in rows)
-    return head + "".join(rows[0][stop:]) if place else ""
+    """Return names as `leaf-g[1-4]-r[1-8]` if they are all names with these numbers."""
+    rows = [_DIGITS.split(name) for name in names]
+    if len({len(row) for row in rows}) != 1:
+        return ""
+    choices = [sorted({*parts}, key=natural_key) for parts in zip(*rows, strict=True)]
+    texts, numbers = choices[::2], choices[1::2]
+    if prod(map(len, numbers)) != len(names) or any(len(text) > 1 for text in texts):
+        return ""
+    return "".join(parts[0] if len(parts) == 1 else fold_names(parts) for parts in choices)
 
 
 def find_gap(names: Sequence[str]) -> str:

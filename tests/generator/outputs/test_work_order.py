@@ -96,6 +96,31 @@ def test_the_head_counts_the_steps_and_the_causes_that_they_mend() -> None:
         assert "1 step for 1 of 9 causes." in text
 
 
+def test_each_step_says_what_its_fault_costs_and_errors_stand_out() -> None:
+    (step,) = build("r1").steps
+    cheap = step._replace(costs="1% of 2 nodes")
+    dear = step._replace(costs="9% of 8 nodes", is_error=True)
+    order = WorkOrder((cheap, dear, step), (), 3)
+    page, text = render_html(order, HEAD), render_markdown(order, HEAD)
+    assert re.findall(r"<br><span class=costs>(.*?)</span>", page) == [
+        "costs 1% of 2 nodes",
+        "<strong>error</strong>, costs 9% of 8 nodes",
+    ]
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert [row.split(" | ")[-1].removesuffix(" |") for row in rows] == [
+        *("Costs", "1% of 2 nodes", "**error**, 9% of 8 nodes", "-")
+    ]
+    assert "Costs" not in render_markdown(WorkOrder((step,), (), 1), HEAD)
+
+
+def test_what_comes_first_has_a_table_of_its_own() -> None:
+    (step,) = build("r1").steps
+    order = WorkOrder((step._replace(is_first=True), step), (), 2)
+    page, text = render_html(order, HEAD), render_markdown(order, HEAD)
+    assert re.findall(r"## (.*)", text) == ["First: rack r1", "Rack r1"]
+    assert page.index(">First: rack r1<") < page.index(">Rack r1<")
+
+
 def test_each_sheet_repeats_the_title_and_the_rack_and_has_its_number() -> None:
     first, second = (build(name).steps for name in ("r1", "r2"))
     page = render_html(WorkOrder((*first, *second), (), 2), HEAD)

@@ -71,6 +71,16 @@ def test_a_lost_switch_of_a_large_fabric_is_one_finding(fabric: Fabric) -> None:
         pytest.param(["33", "34"], "[33-34]", id="that are numbers"),
         pytest.param(["a-1-x", "a-2-y"], "a-1-x,a-2-y", id="that differ twice"),
         pytest.param(["core"], "core", id="alone"),
+        pytest.param(
+            [f"leaf-g{group:02}-r{rail}" for group in range(8, 13) for rail in (1, 2, 3)],
+            "leaf-g[08-12]-r[1-3]",
+            id="of each rail of each group",
+        ),
+        pytest.param(
+            ["leaf-g1-r1", "leaf-g1-r2", "leaf-g2-r1"],
+            "leaf-g1-r[1-2],leaf-g2-r1",
+            id="of some rails",
+        ),
     ],
 )
 def test_it_names_neighbors_in_few_words(names: list[str], text: str) -> None:

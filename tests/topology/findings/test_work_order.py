@@ -111,14 +111,11 @@ def test_a_lost_switch_says_which_ports_wait_for_its_cables() -> None:
     unnamed = find(FindingKind.LOST_SWITCH, *hosts, *spines)
     guessed = replace(unnamed, lost_name="leaf-3")
     known = replace(unnamed, device="leaf-3", port=None)
-    gone = "is gone, such as a lack of power"
+    check = "nothing: check the power of"
     for finding, device, unplug in (
-        (unnamed, "a1", f"nothing: find out why the switch at the other end of this port {gone}"),
-        (
-            *(guessed, "leaf-3"),
-            f"nothing: find out why this switch {gone}; its name follows from those of its peers",
-        ),
-        (known, "leaf-3", f"nothing: find out why this switch {gone}"),
+        (unnamed, "a1", f"{check} the switch at the other end of this port"),
+        (guessed, "leaf-3", f"{check} this switch; its name follows from those of its peers"),
+        (known, "leaf-3", f"{check} this switch"),
     ):
         (step,) = build(finding, places={"leaf-3": Place("r7")}).steps
         assert (step.device, step.unplug) == (device, unplug)
@@ -128,6 +125,15 @@ def test_a_lost_switch_says_which_ports_wait_for_its_cables() -> None:
             "for it: port eth4 of a[1-8], ports [5-6] of spine-[1-2]"
         )
         assert step.shows == "a link at each of these 12 ports"
+
+
+def test_a_lost_switch_comes_before_the_walk_past_the_racks() -> None:
+    lost = find(FindingKind.LOST_SWITCH, PortName("spine-1", "3"), PortName("spine-2", "3"))
+    places = {"spine-1": Place("r9"), "a1": Place("r1")}
+    error = replace(lost, severity=Severity.ERROR)
+    first, second = build(find(FindingKind.DOWN_PORT, NIC), error, places=places).steps
+    assert (first.device, first.is_first, first.is_error) == ("spine-1", True, True)
+    assert (second.device, second.is_first, second.is_error) == ("a1", False, False)
 
 
 def test_a_reseated_cable_says_when_it_is_done() -> None:
