@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from generator.history.findings import build_fault_key
-from topology.findings.finding_causes import list_absent_cables, list_causes
+from topology.findings.finding_causes import list_absent_cables, list_causes, name_lost_switch
 from topology.model.errors import list_some, show
 from topology.model.fabric import Fabric
 from topology.model.facts import (
@@ -323,6 +323,7 @@ def render_finding_row(
         "since": finding.since or "",
         "costs": describe_impact(finding.impact),
         "cables": finding.impact.cables or 0,
+        "lostName": show(name_lost_switch(finding), _MAX_NAME),
     }
 
 

@@ -255,6 +255,8 @@ def list_absent_cables(
 ) -> Iterator[tuple[Finding, Cable]]:
     """Yield each cable that findings name and that does not exist; a far end may be unknown.
 
+    The cables of a lost switch are those for which its neighbors wait.
+
     Args:
         findings: as for `list_causes`, whose order the cables have.
         hosts: as for `list_causes`.
@@ -264,12 +266,26 @@ def list_absent_cables(
     for cause in list_causes(findings, hosts):
         own = [row for member in cause.members for row in (member.finding, *member.others)]
         for finding in own:
-            if finding.impact.cables:
-                for cable in Cause(finding, far_ends=cause.far_ends).cables:
-                    ends = {end for end in cable if end and end.port}
-                    if not ends & used:
-                        used |= ends
-                        yield finding, cable
+            known = Cause(finding, far_ends=cause.far_ends).cables if finding.impact.cables else ()
+            for cable in known or _list_waiting(finding):
+                ends = {end for end in cable if end and end.port}
+                if not ends & used:
+                    used |= ends
+                    yield finding, cable
+
+
+def _list_waiting(finding: Finding) -> Iterator[Cable]:
+    """Yield a cable for each port that waits for a lost switch, of which no port is known."""
+    name = name_lost_switch(finding)
+    for end in finding.ports if finding.kind is FindingKind.LOST_SWITCH else ():
+        if end.port:
+            yield Cable(end, PortName(name, "") if name else None)
+
+
+def name_lost_switch(finding: Finding) -> str:
+    """Return the name of a lost switch: of the past, or by those of its peers; else nothing."""
+    is_known = finding.kind is FindingKind.LOST_SWITCH and finding.port is None
+    return finding.device if is_known else finding.lost_name
 
 
 def _group_by_host(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
-from topology.findings.finding_causes import Cable, Cause
+from topology.findings.finding_causes import Cable, Cause, name_lost_switch
 from topology.model.cabling_plan import show_end
 from topology.model.errors import list_some, show
 from topology.model.facts import Finding, FindingKind, PortName, Severity, describe_impact
@@ -222,7 +222,7 @@ def _bring_back(finding: Finding) -> _Move:
     Its name is known from the past, or from the names of its peers; else it is at the far end of a
     port of the first neighbor.
     """
-    name = finding.device if finding.port is None else finding.lost_name
+    name = name_lost_switch(finding)
     end = PortName(name, "") if name else PortName(finding.device, finding.port or "")
     who = "this switch" if name else "the switch at the other end of this port"
     is_guessed = bool(name) and name == finding.lost_name

@@ -251,6 +251,10 @@ class Impact(NamedTuple):
 NO_IMPACT: Final = Impact()
 
 
+A_LOST_SWITCH: Final = "a lost switch"
+"""Stands for the far end of an absent cable of a lost switch without a name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that is wrong or contradictory, with evidence and advice."""

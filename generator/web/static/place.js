@@ -83,16 +83,13 @@ function showCauses(number) {
   return [make("h3", null, showCount(causes.length, "cause")), make("ul", { className: "causes" }, rows), causes.length > rows.length ? make("p", { className: "soft" }, `${rows.length} of ${showCount(causes.length, "cause")}`) : null];
 }
 
-// The ports of a device whose cable is absent, also those that wait for a lost switch.
+// The ports of a device whose cable is absent. A lost switch has no device, and often a name.
 function listAbsentPorts(device) {
-  const row = (port, peer, peerPort, { kind }) => ({ port: port || "unknown", peer: peer >= 0 ? page.devices.name[peer] : kind === "lost-switch" ? "a lost switch" : "", peerNumber: peer, peerPort, state: kind === "down-port" ? "down" : "missing", rate: "", urgency: page.states.length });
-  const rows = page.absent.flatMap(([a, aPort, b, bPort, place]) => [
+  const row = (port, peer, peerPort, { kind, lostName }) => ({ port: port || "unknown", peer: peer >= 0 ? page.devices.name[peer] : kind === "lost-switch" ? lostName || "a lost switch" : "", peerNumber: peer, peerPort, state: kind === "down-port" ? "down" : "missing", rate: "", urgency: page.states.length });
+  return page.absent.flatMap(([a, aPort, b, bPort, place]) => [
     ...(a === device ? [row(aPort, b, bPort, page.findings[place])] : []),
     ...(b === device ? [row(bPort, a, aPort, page.findings[place])] : []),
   ]);
-  const lost = fabric.findingsOf[device].map((place) => page.findings[place]).filter(({ kind }) => kind === "lost-switch");
-  for (const finding of lost) for (const [end, port] of finding.ends) if (end === device && port) rows.push(row(port, -1, "", finding));
-  return rows;
 }
 
 function describeDomain(domain) {

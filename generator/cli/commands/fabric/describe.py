@@ -17,7 +17,14 @@ from generator.cli.output import WIDE, Table, list_nodes, print_document, show_r
 from runtime.options import Choice, suggest_names
 from topology.model.cabling_plan import show_end
 from topology.model.errors import ConfigError, show
-from topology.model.facts import DeviceKind, Finding, PortName, render_finding
+from topology.model.facts import (
+    A_LOST_SWITCH,
+    DeviceKind,
+    Finding,
+    FindingKind,
+    PortName,
+    render_finding,
+)
 from topology.model.ids import natural_key
 from topology.model.tree import TopologyTree
 
@@ -521,6 +528,8 @@ def _render_port(port: Mapping[str, Any]) -> tuple[str, ...]:
     peers = ", ".join(show_end(PortName(link["device"], link["port"])) for link in links)
     if port["expected"]:
         peers = f"nothing, expected {show_end(PortName(**port['expected']))}"
+    elif not links and FindingKind.LOST_SWITCH.value in port["findingKinds"]:
+        peers = f"nothing, expected {A_LOST_SWITCH}"
     rate = port["rateBps"] or next((link["rateBps"] for link in links if link["rateBps"]), None)
     return (
         show(port["name"]),

@@ -14,7 +14,7 @@ from generator.cli.options import InputOptions
 from generator.cli.output import CSV, Table, print_document, show_count, show_rate
 from runtime.options import Choice, suggest_names
 from topology.model.errors import ConfigError, show
-from topology.model.facts import PortName
+from topology.model.facts import A_LOST_SWITCH, FindingKind, PortName
 
 if TYPE_CHECKING:
     from generator.observe.observation import Observation
@@ -65,6 +65,7 @@ def command(
     are printed. Missing cables are printed on request alone: with --faulty or --state missing.
     """
     from generator.cli.observation import parse_sources, read_cables
+    from topology.findings.finding_causes import name_lost_switch
 
     given = parse_sources(sources)
     read, split = read_cables(given)
@@ -72,7 +73,8 @@ def command(
     for finding in read.observation.findings:
         for end in finding.ends:
             kinds[end].add(finding.kind.value)
-    known = {row.name for row in split.fabric.devices} | {name for name, _ in kinds}
+    lost = set(map(name_lost_switch, read.observation.findings))
+    known = {row.name for row in split.fabric.devices} | {name for name, _ in kinds} | lost
     _refuse_unknown(device, known)
     links = [*_list_links(split, kinds)]
     if faulty or state == _MISSING:
@@ -92,7 +94,10 @@ def command(
         text=lambda: Table(
             _HEADER,
             [
-                tuple(show(cell or "-") for cell in _build_cells(row, show_rate(row["rateBps"])))
+                tuple(
+                    show(cell or "-")
+                    for cell in _build_cells(_name_far_end(row), show_rate(row["rateBps"]))
+                )
                 for row in rows
             ],
             total=total,
@@ -167,6 +172,16 @@ def _list_missing(
             "rail": None,
             "findings": [finding.kind.value],
         }
+
+
+def _name_far_end(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a cable whose far end says that it is a lost switch, if that has no name."""
+    is_lost = row["state"] == _MISSING and row["findings"] == [FindingKind.LOST_SWITCH.value]
+    return (
+        row
+        if row["b"]["device"] or not is_lost
+        else row | {"b": {**row["b"], "device": A_LOST_SWITCH}}
+    )
 
 
 def _find_state(link: Link) -> str:

@@ -294,14 +294,15 @@ class _Search:
         return {leaf: rail for (leaf, rail), num in pairs.items() if 2 * num > totals[leaf]}
 
     def _find_gaps(self, way: _Way) -> list[Finding]:
-        """Return the findings of missing cables that shortest ways would take.
+        """Return the findings of missing cables and lost switches that shortest ways would take.
 
         Where the far end of an up-link is unknown, its switch must be below the top of the way.
         """
         from topology.planes.shortest_paths import find_shortest_paths
 
         start, stop = way.first.b, way.last.b
-        whole = find_shortest_paths(self._edges_of_plan, len(self.fabric.devices), start, stop)
+        num = len(self.fabric.devices) + len(self._lost)
+        whole = find_shortest_paths(self._edges_of_plan, num, start, stop)
         stages = (whole or way.paths).stages
         stage_of = {switch: index for index, stage in enumerate(stages) for switch in stage}
         found = []
@@ -315,12 +316,23 @@ class _Search:
                     is_passed = False
             if is_passed:
                 found.append(finding)
-        return found
+        return [*found, *(self._lost[number] for number in self._lost.keys() & stage_of)]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        """The numbers of the switches of the plane."""
+        return {self.fabric.devices[switch].name: switch for switch in self.plane.switches}
+
+    @cached_property
+    def _lost(self) -> dict[int, Finding]:
+        """The lost switches, with numbers behind those of the devices."""
+        rows = (row for row in self.findings if row.kind is FindingKind.LOST_SWITCH)
+        return dict(enumerate(rows, len(self.fabric.devices)))
 
     @cached_property
     def _gaps(self) -> list[tuple[Finding, list[int]]]:
         """The findings of missing cables between switches, and the switches that each names."""
-        numbers = {self.fabric.devices[switch].name: switch for switch in self.plane.switches}
+        numbers = self._numbers
         rows = (
             (finding, {end.device for end in finding.ends})
             for finding in self.findings
@@ -334,14 +346,14 @@ class _Search:
 
     @cached_property
     def _edges_of_plan(self) -> EdgeRows:
-        """The cables between switches, and one for each missing cable of which both are known."""
+        """The cables between switches, and each missing cable between two of them or lost ones."""
         from topology.planes.cables import Edge, EdgeRows
 
-        missing = EdgeRows.of(
-            Edge(low, high, _NO_PORT, _NO_PORT)
-            for _, (low, *others) in self._gaps
-            for high in others
-        )
+        pairs = [(low, high) for _, (low, *others) in self._gaps for high in others]
+        for number, finding in self._lost.items():
+            names = {end.device for end in finding.ports} & self._numbers.keys()
+            pairs += [(self._numbers[name], number) for name in sorted(names)]
+        missing = EdgeRows.of(Edge(low, high, _NO_PORT, _NO_PORT) for low, high in pairs)
         return self.plane.switch_edges.joined(missing)
 
 

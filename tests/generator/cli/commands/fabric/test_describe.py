@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,40 @@ def test_both_ends_of_a_lost_cable_name_each_other_and_stand_first(lossy: Path) 
             assert notes == sorted(notes, reverse=True)
             expected = f"nothing, expected {far['device']} port {far['port']} "
             assert any(line.startswith(near["port"]) and expected in line for line in rows)
+
+
+@pytest.mark.parametrize(
+    ("lost", "far"),
+    [
+        pytest.param("spine-p02-03", "spine-p02-03", id="its peers show its name"),
+        pytest.param("spine-p02-08", "a lost switch", id="its peers do not show its name"),
+    ],
+)
+def test_the_ports_that_wait_for_a_lost_switch_say_so_everywhere(
+    lost: str, far: str, tmp_path: Path
+) -> None:
+    words = ("--hosts", 64, "--rails", 4, "--radix", 16, "--lose", lost, "--out", tmp_path)
+    assert run("simulate", "fabric", *words).code == ExitCode.OK
+    sources = ("--reports", tmp_path / "reports")
+    rows = run("links", *sources, "--state", "missing").out.splitlines()[1:-1]
+    waiting: dict[str, set[str]] = {}
+    for row in rows:
+        device, port, *_ = row.split()
+        assert re.split(" {2,}", row)[2] == far
+        waiting.setdefault(device, set()).add(port)
+    assert {name.split("-")[0] for name in waiting} == {"leaf", "core"}
+    for device in ("leaf-p02-g03-r1", *(name for name in waiting if name.startswith("core"))):
+        text = run("describe", "switch", device, *sources).out
+        found = [line for line in text.splitlines() if f"nothing, expected {far} " in line]
+        assert {line.split()[0] for line in found} == waiting[device]
+    for ends, is_passed in (
+        (("node-0020", "node-0030"), True),
+        (("node-0020", "node-0001"), True),
+        (("node-0001", "node-0009"), False),
+    ):
+        ways = run("path", *ends, *sources, "-o", "json").document["ways"]
+        kinds = [{row["kind"] for row in way["findings"]} for way in ways]
+        assert kinds == [{"lost-switch"} if is_passed else set()] * 4
 
 
 def test_a_domain_lists_the_ports_inside_it_that_have_findings(lossy: Path) -> None:

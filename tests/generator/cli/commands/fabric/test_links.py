@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -74,16 +75,29 @@ def test_its_csv_is_a_plan_that_agrees_with_the_cables(reports: Path, tmp_path: 
     )
 
 
-def test_missing_cables_are_those_that_were_lost(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "loss",
+    [
+        pytest.param(("--lose-links", "3%"), id="cables"),
+        pytest.param(("--lose", "spine-p02-03"), id="a spine"),
+        pytest.param(("--lose", "leaf-p02-g03-r2"), id="a leaf"),
+        pytest.param(("--lose", "core-05"), id="a core"),
+        pytest.param(("--lose", "spine-p02-03", "--lose-links", "2%"), id="a spine and cables"),
+    ],
+)
+def test_missing_cables_are_those_that_were_lost(loss: Sequence[str], tmp_path: Path) -> None:
     words = ("--hosts", 64, "--rails", 4, "--radix", 16)
-    for name, loss in (("whole", ()), ("damaged", ("--lose-links", "3%"))):
-        assert run("simulate", "fabric", *words, *loss, "--out", tmp_path / name).code == 0
+    for name, more in (("whole", ()), ("damaged", loss)):
+        assert run("simulate", "fabric", *words, *more, "--out", tmp_path / name).code == 0
     whole = list_ends(tmp_path / "whole")
     damaged = list_ends(tmp_path / "damaged")
     missing = list_ends(tmp_path / "damaged", "--state", "missing")
     known = {ends for ends in missing if all(port for _, port in ends)}
-    assert known
+    assert known or "--lose-links" not in loss
     assert known <= whole - damaged
+    assert {end for ends in missing for end in ends if end[1]} <= {
+        end for ends in whole - damaged for end in ends
+    }
     assert len(missing) == len(whole - damaged)
     faulty = list_ends(tmp_path / "damaged", "--faulty")
     assert missing <= faulty <= missing | damaged
@@ -96,10 +110,11 @@ def list_absent_on_page(folder: Path) -> set[frozenset[tuple[str, str]]]:
     found = re.search(r'<script[^>]*id="document"[^>]*>(.*?)</script>', text, re.DOTALL)
     assert found
     document = json.loads(found[1])
-    names = [*document["devices"]["name"], ""]
+    names = document["devices"]["name"]
+    lost = [row["lostName"] for row in document["findings"]]
     return {
-        frozenset(((names[a], a_port), (names[b], b_port)))
-        for a, a_port, b, b_port, _ in document["absent"]
+        frozenset(((names[a], a_port), (names[b] if b >= 0 else lost[place], b_port)))
+        for a, a_port, b, b_port, place in document["absent"]
     }
 
 
