@@ -30,7 +30,7 @@ from generator.manifests.slurm.command_line import is_script, split_words
 from generator.manifests.slurm.loads import build_node_capacity
 from generator.objects.inventory import Inventory
 from generator.objects.yaml_document import describe_documents, list_documents
-from generator.placement.answer import Placement
+from generator.placement.answer import UNMET, WITHOUT, DomainVerdict, Placement
 from generator.placement.cluster.nodes import RunningGang, RunningPods
 from generator.placement.quantities import count_request
 from generator.placement.request import PlacementRequest, parse_request
@@ -87,14 +87,15 @@ class LoadedRequest(NamedTuple):
             raise ConfigError(f"{self.source}: {where}{error}") from error
 
     def with_given_names(self, placement: Placement) -> Placement:
-        """Return the answer with the names that the user gave to what an alternative leaves out."""
+        """Return the answer with the names that the user gave to the bounds in it."""
         names = self.translation.names if self.translation else {}
-        changes = {f"without {field}": f"without {name}" for field, name in names.items()}
+        changes = {f"{WITHOUT}{field}": f"{WITHOUT}{name}" for field, name in names.items()}
         alternatives = tuple(
             replace(row, change=changes.get(row.change, row.change))
             for row in placement.alternatives
         )
-        return replace(placement, alternatives=alternatives)
+        verdicts = tuple(_name_unmet(row, names) for row in placement.domain_verdicts)
+        return replace(placement, alternatives=alternatives, domain_verdicts=verdicts)
 
     def fit_to_nodes(self, inventory: Inventory | None, nodes: Sequence[str]) -> LoadedRequest:
         """Return the request in the units that the nodes list.
@@ -158,6 +159,14 @@ class LoadedRequest(NamedTuple):
             problem = "a server does not count shares of GPUs; give --tree or a source instead"
             raise ConfigError(f"{self.source}: {', '.join(shares)}: {problem}")
         return self.with_spec(*leave_out_ports(self.document["spec"]))
+
+
+def _name_unmet(verdict: DomainVerdict, names: Mapping[str, str]) -> DomainVerdict:
+    room, unmet, fields = verdict.needs.rpartition(UNMET)
+    if not unmet:
+        return verdict
+    given = " and ".join(names.get(field, field) for field in fields.split(" and "))
+    return replace(verdict, needs=f"{room}{unmet}{given}")
 
 
 def _list_resources(spec: Mapping[str, Any]) -> set[str]:

@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from topology.model.errors import show
 from topology.model.tree import Unplaced
 
+WITHOUT: Final = "without "
+"""How the text of a change begins that leaves out a field of the request."""
+UNMET: Final = "but no placement in it meets "
+"""What stands in a verdict before the fields of the request that refuse the domain."""
 NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 
 

@@ -16,7 +16,15 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from generator.placement.answer import Alternative, DomainVerdict, Reason, ReasonKind, VerdictKind
+from generator.placement.answer import (
+    UNMET,
+    WITHOUT,
+    Alternative,
+    DomainVerdict,
+    Reason,
+    ReasonKind,
+    VerdictKind,
+)
 from generator.placement.budget import Budget, BudgetExhausted
 from generator.placement.cluster.gang_view import reopen_view
 from generator.placement.cluster.levels import CLUSTER_TIER, SEPARATOR, IntArray, UnknownTierError
@@ -183,13 +191,18 @@ def judge_domains(
         tier: the tier of the chosen domain, or the highest allowed tier if there is none.
         candidate: the placement; None if there is none.
     """
+    if candidate is None:
+        # A gang that may use one domain of a tier lies within it, as with a required tier.
+        tier = min([tier, *(low for low, most in problem.rules.limits if most == 1)])
     chosen, num_pods = -1, problem.min_pods
     if candidate is not None:
         start = candidate.objective[ObjectiveKey.NAMES][0]
         chosen = int(problem.snapshot.levels.unit_of_node[tier][start])
         num_pods = candidate.objective[ObjectiveKey.PLACED][0]
     shortage = find_shortage(problem) if candidate is None else ""
-    demand = _Demand(num_pods, _unit_of_demand(problem), shortage, _count_used(problem))
+    others = _name_constraints(problem) if candidate is None else ""
+    used = _count_used(problem)
+    demand = _Demand(num_pods, _unit_of_demand(problem), shortage, used, others)
     rows = _judge_tier(problem, tier, chosen, demand)
     if tier > 1:
         rows += _judge_tier(problem, tier - 1, -1, demand)
@@ -206,6 +219,16 @@ class _Demand(NamedTuple):
     """Why no node has room for a pod; empty if that is no matter of size."""
     used: IntArray | None
     """Per node: how many more pods would fit if nothing ran there; None: not counted."""
+    others: str
+    """What a placement must meet besides the room; empty if there is a placement."""
+
+
+def _name_constraints(problem: Problem) -> str:
+    """Return the fields of a request that may refuse a domain with enough room."""
+    names = [change.removeprefix(WITHOUT) for _, change, _ in without_limits(problem)]
+    if not names or len(problem.request.groups) > 1 or problem.request.groups[0].slices:
+        names.append("the other constraints")
+    return " and ".join(names)
 
 
 def _unit_of_demand(problem: Problem) -> str:
@@ -263,6 +286,8 @@ def _judge_tier(problem: Problem, tier: int, chosen: int, demand: _Demand) -> li
     nearest_first = np.argsort(rank)[: MAX_SHOWN_DOMAINS + 1].tolist()
     order = [chosen, *(unit for unit in nearest_first if unit != chosen)]
     shown = [unit for unit in order if unit >= 0][:MAX_SHOWN_DOMAINS]
+    if len(slots) > 1 and _is_closed(problem, slots, demand):
+        shown = []  # all rows would be equal
     rows = [
         _judge_chosen(problem, tier, unit, slots, demand)
         if unit == chosen
@@ -275,12 +300,18 @@ def _judge_tier(problem: Problem, tier: int, chosen: int, demand: _Demand) -> li
         room = str(low) if low == high else f"{low} to {high}"
         rows.append(
             DomainVerdict(
-                f"{len(hidden_slots)} more",
+                f"{len(hidden_slots)} more" if shown else f"all {len(hidden_slots)}",
                 VerdictKind.INFEASIBLE if chosen < 0 else VerdictKind.REJECTED,
                 f"room for {room} of {num_pods} {demand.unit}",
             )
         )
     return rows
+
+
+def _is_closed(problem: Problem, slots: IntArray, demand: _Demand) -> bool:
+    """Return whether no pod may use any node of a tier, whatever is freed there."""
+    is_closed = not slots.any() and demand.used is not None and not demand.used.any()
+    return is_closed and not demand.shortage and problem.snapshot.closed is None
 
 
 def _judge_chosen(
@@ -303,7 +334,7 @@ def _judge_domain(
         return DomainVerdict(name, VerdictKind.INFEASIBLE, needs)
     room = f"{name}: room for {num_slots} {demand.unit}, needs {num_pods}"
     if not is_open:
-        needs = f"{room}, but no placement in it meets the other constraints"
+        needs = f"{room}, {UNMET}{demand.others}"
         return DomainVerdict(name, VerdictKind.INFEASIBLE, needs)
     return DomainVerdict(name, VerdictKind.REJECTED, f"{room}; ranks below the chosen domain")
 
@@ -321,8 +352,8 @@ def _describe_miss(problem: Problem, tier: int, unit: int, short: int, demand: _
     if num_nodes > len(used):
         return text
     names = [show(problem.snapshot.specs[start + at].name) for at in sorted(order[:num_nodes])]
-    what = f"{short} more {SLOTS}" if demand.unit == SLOTS else f"room for {short}"
-    return f"{text}: free {what} on {list_some(names, MAX_FREED_NODES)}"
+    room = f"room for {short} {'pod' if short == 1 else 'pods'}"
+    return f"would fit if {room} were freed on {list_some(names, MAX_FREED_NODES)}"
 
 
 def _count_closed_nodes(problem: Problem, tier: int, unit: int) -> int:
@@ -384,7 +415,7 @@ def _changes(problem: Problem) -> Iterator[Iterator[tuple[str, Problem]]]:
     for _, change, without_limit in without_limits(problem):
         yield iter([(change, without_limit)])
     if count_excluded_nodes(problem):
-        yield iter([("without node exclusions", without_exclusions(problem))])
+        yield iter([(f"{WITHOUT}node exclusions", without_exclusions(problem))])
     yield _without_minimums(problem)
 
 
@@ -396,17 +427,21 @@ def without_limits(problem: Problem) -> Iterator[tuple[str, str, Problem]]:
     levels, request = problem.snapshot.levels, problem.request
     if problem.rules.limits:
         tier = levels.tiers[problem.rules.limits[0][0]]
-        yield tier, "without max_domains", replace(problem, rules=problem.rules._replace(limits=()))
+        yield (
+            tier,
+            f"{WITHOUT}max_domains",
+            replace(problem, rules=problem.rules._replace(limits=())),
+        )
     if problem.rules.spread_rules:
         tier = levels.tiers[problem.rules.spread_rules[0].tier]
         yield (
             tier,
-            "without spread",
+            f"{WITHOUT}spread",
             replace(problem, rules=problem.rules._replace(spread_rules=())),
         )
     if problem.rules.exclusive_rules or request.exclusive:
         tier = request.exclusive or levels.tiers[problem.rules.exclusive_rules[0].tier]
-        yield tier, "without exclusive", _without_exclusive(problem)
+        yield tier, f"{WITHOUT}exclusive", _without_exclusive(problem)
 
 
 def _without_exclusive(problem: Problem) -> Problem:

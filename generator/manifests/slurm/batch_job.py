@@ -263,8 +263,10 @@ def _find_gang_rules(components: Sequence[Component], parts: Sequence[_Part]) ->
 
 def name_options(spec: Mapping[str, Any]) -> dict[str, str]:
     """Return the options behind the fields of a request that bound its domains."""
-    of_tiers = {LEAF: "--switches", NODE_TIER: "--nodes"}
-    limits = [of_tiers[tier] for tier in spec.get("max_domains", {})]
+    limits = [
+        f"--switches={most}" if tier == LEAF else "--nodes"
+        for tier, most in spec.get("max_domains", {}).items()
+    ]
     names = {"max_domains": " and ".join(limits)} if limits else {}
     return names | ({"exclusive": "--exclusive"} if "exclusive" in spec else {})
 

@@ -227,8 +227,8 @@ def test_the_verdict_counts_the_minimum_of_the_gang() -> None:
 
 
 SLOTS_NOT_LISTED = "nodes list no slots, and an unused node counts as one; they list cpu, gpu"
-FREE_N0 = "needs 4 more: free room for 4 on n0"
-FREE_ALL = "needs 4 more: free room for 4 on n0, n1, n2, n3"
+FREE_N0 = "would fit if room for 4 pods were freed on n0"
+FREE_ALL = "would fit if room for 4 pods were freed on n0, n1, n2, n3"
 FULL = {"slots": 8, "cpu": 64_000, "gpu": 8}
 KUBE = FULL | {"slots": 1}
 """A Node of a cluster, which lists no slots: it counts as one."""
@@ -274,10 +274,30 @@ def test_it_names_the_fewest_nodes_that_make_room_if_they_are_freed() -> None:
         return [row.needs for row in place(cluster(tree, nodes), gang).domain_verdicts]
 
     assert explain(10) == [
-        "r0: 8 of 10 slots; needs 2 more: free 2 more slots on n2",
+        "r0: 8 of 10 slots; would fit if room for 2 pods were freed on n2",
         "r1: 0 of 10 slots; needs 10 more",  # more than its nodes have
     ]
-    assert explain(14)[0] == "r0: 8 of 14 slots; needs 6 more: free 6 more slots on n1, n2"
+    assert explain(14)[0] == "r0: 8 of 14 slots; would fit if room for 6 pods were freed on n1, n2"
+
+
+@pytest.mark.parametrize("count", [4, 20])
+def test_at_most_one_rack_has_the_verdicts_of_a_required_rack(count: int) -> None:
+    snapshot = cluster(racks(3, 2, 3), job=["n0"])
+    limited = place(snapshot, request(groups=workers(count), max_domains={"rack": 1}))
+    required = place(snapshot, request(groups=workers(count), required="rack"))
+    assert limited.domain_verdicts == required.domain_verdicts
+
+
+def test_a_verdict_names_the_bounds_that_a_domain_with_room_breaks() -> None:
+    limits, spread = {"max_domains": {"node": 2}}, {"spread": {"rack": {"min": 1, "max": 1}}}
+    for spec, group, names in (
+        (limits, {}, "max_domains"),
+        ({}, spread, "spread"),
+        (limits, spread, "max_domains and spread"),
+    ):
+        asked = request(groups=workers(4, **group), **spec)
+        found = place(cluster(racks(3, 3)), asked).domain_verdicts[0]
+        assert found.needs.endswith(f"needs 4, but no placement in it meets {names}")
 
 
 def test_it_says_so_for_any_group() -> None:

@@ -30,6 +30,7 @@ from generator.cli.output import (
     show_count,
 )
 from generator.placement.answer import (
+    WITHOUT,
     Placement,
     VerdictKind,
     describe_reason,
@@ -265,7 +266,7 @@ def _render_infeasible(placement: Placement) -> str:
 def _render_alternatives(placement: Placement) -> Iterator[str]:
     for row in placement.alternatives:
         if row.is_feasible:
-            word = "" if row.change.startswith("without ") else "with "
+            word = "" if row.change.startswith(WITHOUT) else "with "
             tier = show(row.tier or "?")
             yield f"{paint('feasible', 'green')} {word}{show(row.change, 200)}: within one {tier}"
 

@@ -187,7 +187,7 @@ def test_every_answer_names_the_gangs_that_it_preempts(
     scene: Scene, tmp_path: Path, num_gangs: int, output: str, side: str
 ) -> None:
     tree, hosts = derive_truth(scene.damaged), scene.hosts
-    gangs = [
+    gangs: list[dict[str, Any]] = [
         {"gang": f"old-{at}", "pods": [{"node": node} for node in hosts[at::num_gangs]]}
         for at in range(num_gangs)
     ]
@@ -441,4 +441,8 @@ def test_an_answer_to_sbatch_names_the_option_that_was_given(tmp_path: Path) -> 
     words = ("--reports", scene.reports(), "--nodes", scene.nodes())
     ran = run("place", *words, "--sbatch", "--nodes=9 --switches=1")
     assert "max_domains" not in ran.out + ran.err
-    assert "feasible without --switches: within one core" in ran.out
+    assert "feasible without --switches=1: within one core" in ran.out
+    rows = [row.split()[0] for row in ran.out.splitlines() if " infeasible " in row]
+    assert {row.partition("-")[0] for row in rows} == {"leaf"}
+    spread = run("place", *words, "--sbatch", "--nodes=9 --switches=2")
+    assert "needs 9, but no placement in it meets --switches=2\n" in spread.out
