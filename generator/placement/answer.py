@@ -141,8 +141,14 @@ class Placement:
         return {"unplaced": rows} if rows else {}
 
 
-def describe_reason(reason: Reason) -> str:
-    """Return a reason as text."""
+def describe_reason(reason: Reason, selector: str = "") -> str:
+    """Return a reason as text.
+
+    Args:
+        reason: why there is no placement.
+        selector: the labels that the pods require; empty if they are unknown.
+    """
+    named = f"selector {selector}" if selector else "selector"
     parts = [reason.kind.value]
     if reason.tier is not None:
         parts.append(f"tier {show(reason.tier)}")
@@ -153,7 +159,8 @@ def describe_reason(reason: Reason) -> str:
     if reason.size is not None:
         parts.append(f"slices of {reason.size} do not divide {reason.count} pods")
     parts += [
-        f"{num} {'node' if num == 1 else 'nodes'} excluded by {show(cause)}"
+        f"{num} {'node' if num == 1 else 'nodes'} excluded by "
+        f"{named if cause == 'selector' else show(cause)}"
         for cause, num in (reason.excluded or {}).items()
     ]
     return ", ".join(parts)

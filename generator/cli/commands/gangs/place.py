@@ -36,11 +36,12 @@ from generator.placement.answer import (
     describe_reason,
 )
 from generator.placement.presets import ObjectiveKey, Preset
-from topology.model.errors import show
+from topology.model.errors import list_some, show
 from topology.model.tree import TopologyTree
 
 if TYPE_CHECKING:
     from generator.cli.request_input import LoadedRequest
+    from generator.placement.request import PlacementRequest
 
 _FREE_ON_SERVER: Final = (
     "note: a server that reads a cluster counts the pods that run; to one that reads a folder, the "
@@ -120,7 +121,7 @@ def command(
         snapshot = build_input_snapshot(cluster, running, loaded, wanted)
         placement = place(snapshot, wanted, clock=time.monotonic)
     placement = loaded.with_given_names(placement)
-    _print_placement(placement, cluster.tree if cluster else None, output)
+    _print_placement(placement, wanted, cluster.tree if cluster else None, output)
     _note_unknown_places(placement)
     note_unknown_level(placement, loaded)
     if cluster is not None and not placement.is_feasible:
@@ -142,15 +143,18 @@ def _place_on_server(
         return client.place(loaded.build_document(preset), running)
 
 
-def _print_placement(placement: Placement, tree: TopologyTree | None, output: str) -> None:
+def _print_placement(
+    placement: Placement, wanted: PlacementRequest, tree: TopologyTree | None, output: str
+) -> None:
+    def list_text() -> Iterator[str | Table]:
+        return _list_parts(placement, wanted, tree, output)
+
     if output in tuple(HostListFormat):
-        _print_host_list(placement, tree, HostListFormat(output))
+        if not placement.is_feasible:
+            click.echo(render_text(list_text()), err=True)
+        _print_host_list(placement, HostListFormat(output))
         return
-    print_document(
-        placement.render(),
-        output,
-        text=lambda: list_parts(placement, tree, output),
-    )
+    print_document(placement.render(), output, text=list_text)
 
 
 def _note_unknown_places(placement: Placement) -> None:
@@ -163,12 +167,8 @@ def _note_unknown_places(placement: Placement) -> None:
         click.echo(f"note: {show_count(more, 'more node')} have no place in the tree", err=True)
 
 
-def _print_host_list(
-    placement: Placement, tree: TopologyTree | None, chosen: HostListFormat
-) -> None:
-    """Print the nodes; on stderr, why there are none, what they cost, and how ranks differ."""
-    if not placement.is_feasible:
-        click.echo(render_text(list_parts(placement, tree, chosen)), err=True)
+def _print_host_list(placement: Placement, chosen: HostListFormat) -> None:
+    """Print the nodes; on stderr, what they cost, and how ranks differ from those of ranks."""
     if placement.victims:
         click.echo(f"warning: {_describe_preemption(placement)}", err=True)
     hosts = render_host_list(list_ranks(placement), chosen)
@@ -182,8 +182,8 @@ def _print_host_list(
         )
 
 
-def list_parts(
-    placement: Placement, tree: TopologyTree | None, output: str
+def _list_parts(
+    placement: Placement, wanted: PlacementRequest, tree: TopologyTree | None, output: str
 ) -> Iterator[str | Table]:
     """Yield what text prints of an answer; without a tree, the assignment has no domains."""
     if placement.is_feasible:
@@ -194,7 +194,7 @@ def list_parts(
     if tree is not None and not tree.nodes:
         yield f"{paint('infeasible', 'red')}: no node has a place in the tree"
         return
-    yield _render_infeasible(placement)
+    yield _render_infeasible(placement, wanted)
     yield from _render_alternatives(placement)
     rows = [
         (show(row.name), row.verdict.value, show(row.needs, 400))
@@ -256,8 +256,14 @@ def _build_assignment_table(placement: Placement, tree: TopologyTree | None, out
     )
 
 
-def _render_infeasible(placement: Placement) -> str:
-    reason = describe_reason(placement.reason) if placement.reason else "no reason given"
+def _render_infeasible(placement: Placement, wanted: PlacementRequest) -> str:
+    labels = {
+        f"{show(key)}={'|'.join(map(show, values))}": None
+        for group in wanted.groups
+        for key, values in group.selector
+    }
+    selector = list_some(labels, _MAX_UNKNOWN)
+    reason = describe_reason(placement.reason, selector) if placement.reason else "no reason given"
     return f"{paint('infeasible', 'red')}: {reason}" + (
         "" if placement.is_proved else " (the search ended early)"
     )

@@ -158,6 +158,16 @@ def test_it_shows_why_there_is_no_placement_and_what_would_help(
     assert "4 of 6 slots; needs 2 more" in ran.out
 
 
+def test_a_refusal_names_the_selector_once_for_all_domains(scene: Scene, tmp_path: Path) -> None:
+    groups = [{"name": "w", "count": 4, "node_selector": {"pool": ["h100", "h200"]}}]
+    ran = place_in(scene, write_request(tmp_path, groups=groups))
+    num = len(scene.hosts)
+    head, *rows = ran.out.splitlines()
+    assert head == f"infeasible: excluded, {num} nodes excluded by selector pool=h100|h200"
+    leaves = [row.split() for row in rows if row.startswith("all ")]
+    assert [" ".join(row[2:]) for row in leaves] == ["infeasible room for 0 of 4 slots"]
+
+
 def test_a_refusal_says_that_no_node_list_gives_the_capacity(scene: Scene, tmp_path: Path) -> None:
     fits = [{"name": "w", "count": 2}]
     refused = [{"name": "w", "count": 2, "request": {"slots": 8}}]
