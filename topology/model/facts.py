@@ -379,9 +379,9 @@ def describe_impact(impact: Impact) -> str:
     if impact.splits:
         costs.append(f"{nodes if impact.num_nodes else 'a part'} cut off")
     if impact.share and impact.num_nodes:
-        costs.append(f"{_show_share(impact.share)} of {nodes}")
+        costs.append(f"{show_share(impact.share)} of {nodes}")
         if impact.gone_share and impact.gone_share > impact.share:
-            costs.append(f"{_show_share(impact.gone_share)} in all")
+            costs.append(f"{show_share(impact.gone_share)} in all")
     if impact.hides and impact.num_nodes:
         costs.append(f"{nodes} not seen")
     if not costs and impact.num_nodes:
@@ -398,6 +398,7 @@ def show_number(num: int, noun: str) -> str:
     return f"{num:,} {noun}{'' if num == 1 else 's'}"
 
 
-def _show_share(share: float) -> str:
+def show_share(share: float) -> str:
+    """Return a share as a percentage of two digits: `12%`, `0.31%`."""
     percent = 100 * share
     return f"{percent:.0f}%" if percent >= _WHOLE_PERCENT else f"{percent:.2g}%"

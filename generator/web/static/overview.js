@@ -166,9 +166,11 @@ function showTiles() {
   const of = (severity) => page.findings.filter((finding) => finding.severity === severity).length;
   const [errors, warnings] = [of("error"), of("warning")];
   const out = fabric.seats.length - page.hosts.length;
+  const silent = page.findings.filter(({ kind }) => kind === "silent-node").length;
+  const places = [out ? `${out} without a place` : "every node has a place", ...(silent ? [`${silent.toLocaleString("en")} silent`] : [])];
   const last = changes?.steps?.[0];
   const tiles = [
-    makeTile("Nodes placed", `${page.hosts.length.toLocaleString("en")} of ${fabric.seats.length.toLocaleString("en")}`, out ? `${out} without a place` : "every node has a place", null, out ? "warning" : ""),
+    makeTile("Nodes placed", `${page.hosts.length.toLocaleString("en")} of ${fabric.seats.length.toLocaleString("en")}`, places.join(", "), null, out || silent ? "warning" : ""),
     makeTile("Cables good", fabric.cables.length ? showShare(all - bad - missing, all) : "unknown", fabric.cables.length ? `of ${all.toLocaleString("en")}: ${missing.toLocaleString("en")} missing, ${bad.toLocaleString("en")} bad` : "no cables in these sources", null, bad + missing ? "warning" : ""),
     makeTile("Findings", page.findings.length.toLocaleString("en"), `of ${showCount(fabric.causes.length, "cause")}: ${showCount(errors, "error")}, ${showCount(warnings, "warning")}`, { view: "findings" }, errors ? "error" : warnings ? "warning" : ""),
   ];

@@ -30,10 +30,12 @@ from topology.findings.finding_causes import Cause, list_causes
 from topology.model.errors import show
 from topology.model.facts import (
     SEVERITY_RANK,
+    DeviceKind,
     FindingKind,
     Severity,
     describe_impact,
     render_finding,
+    show_share,
 )
 from topology.reports.observed_time import parse_observed_at
 
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from topology.reports.packed_reports import PackedReport
 
 _NUM_FIRST: Final = 5
+_MAX_QUIET: Final = 80
+"""Characters of names: many silent nodes are a number, and `toponaut findings` has all of them."""
 _MAX_MESSAGE: Final = 400
 """The advice stands at the end of a message, after the ports that it is about."""
 _SILENT: Final = frozenset({FindingKind.SILENT_NODE, FindingKind.STALE_REPORT})
@@ -131,7 +135,7 @@ def build_status(cluster: ClusterInput, *, place: str = "--kube") -> dict[str, A
         "quiet": sorted(
             {finding.device for finding in cluster.findings if finding.kind in _SILENT}
         ),
-        "reports": _measure_freshness(row for row in cluster.reports if row.sweep is None),
+        "reports": _count_reports(cluster),
         "sweeps": [*_list_sweeps(cluster)],
         **_measure_free(cluster),
         "held": read_held_plan(cluster.fabric),
@@ -148,12 +152,23 @@ def _render_cause(cause: Cause) -> dict[str, Any]:
     }
 
 
-def _measure_freshness(reports: Iterable[PackedReport]) -> dict[str, Any]:
-    """Return the number of reports, and when the oldest and the newest one were collected."""
+def _count_reports(cluster: ClusterInput) -> dict[str, Any]:
+    """Return the number of reports, of which nodes, and when the first and last were collected."""
+    reports = [row for row in cluster.reports if row.sweep is None]
+    nodes = {row.name for row in reports if row.device_kind is not DeviceKind.SWITCH}
+    silent = {row.device for row in cluster.findings if row.kind is FindingKind.SILENT_NODE}
     texts = [row.status.observed_at for row in reports]
     known = sorted((time, text) for text in texts if (time := parse_observed_at(text)))
     oldest, newest = (known[0][1], known[-1][1]) if known else (None, None)
-    return {"number": len(texts), "oldest": oldest, "newest": newest}
+    return {
+        "number": len(reports),
+        "nodes": len(nodes),
+        "ofNodes": len(nodes.union(silent, cluster.tree.all_nodes)),
+        "silentNodes": len(silent),
+        "switches": sum(row.device_kind is DeviceKind.SWITCH for row in reports),
+        "oldest": oldest,
+        "newest": newest,
+    }
 
 
 def _list_sweeps(cluster: ClusterInput) -> Iterator[dict[str, Any]]:
@@ -219,7 +234,7 @@ def list_parts(
         yield paint(text, SEVERITY_COLORS[Severity.WARNING.value])
     yield from _render_freshness(document)
     if document["quiet"]:
-        yield f"no fresh report: {list_nodes(document['quiet'], 'text')}"
+        yield f"no fresh report: {list_nodes(document['quiet'], 'text', max_chars=_MAX_QUIET)}"
     if document["held"]:
         held = show(str(document["held"].get("hash")))
         text = f"held: plan {held} since {show(str(document['held'].get('since')))}"
@@ -264,10 +279,15 @@ def _render_freshness(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield when reports and sweeps were collected, if there are any."""
     reports = document["reports"]
     if reports["number"]:
-        text = f"reports: {reports['number']}"
+        of_nodes = f"{reports['nodes']} of {show_count(reports['ofNodes'], 'node')}"
+        switches = show_count(reports["switches"], "switch") if reports["switches"] else ""
+        text = f"reports: {' and '.join(filter(None, (of_nodes, switches)))}"
+        if reports["silentNodes"]:
+            share = show_share(reports["silentNodes"] / reports["ofNodes"])
+            text += f"; {reports['silentNodes']} silent ({share})"
         is_known = reports["oldest"] and reports["newest"]
         times = f"of {show(reports['oldest'])} to {show(reports['newest'])}" if is_known else ""
-        yield f"{text}, {times or 'of unknown age'}"
+        yield f"{text}; {times or 'of unknown age'}"
     for row in document["sweeps"]:
         at = f" at {show(row['observedAt'])}" if row["observedAt"] else ""
         node = f" by {show(row['node'])}{at}" if row["node"] else ""

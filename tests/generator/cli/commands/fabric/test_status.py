@@ -32,7 +32,7 @@ def words_of(fabric: Path) -> tuple[object, ...]:
 def test_it_prints_what_is_well_on_one_screen(fabric: Path) -> None:
     head, reports, sweep, *lines = run(*words_of(fabric)).out.splitlines()
     assert head == "plane compute: 16 nodes in 4 leaves, 1 spine"
-    assert reports.startswith("reports: 16, of 20")
+    assert reports.startswith("reports: 16 of 16 nodes; of 20")
     assert sweep.startswith("sweep of subnet fe80000000000000 by node-0001 at 20")
     assert lines == [
         "findings: 0 errors, 0 warnings, 0 info",
@@ -52,6 +52,7 @@ def test_it_names_what_is_wrong_and_fails_if_it_checks(fabric: Path, tmp_path: P
     words = ("status", "--reports", reports, "--nodes", fabric / "nodes.yaml")
     ran = run(*words)
     assert ran.code == ExitCode.OK
+    assert "reports: 15 of 16 nodes; 1 silent (6.2%); of 20" in ran.out
     assert "no fresh report: node-0003" in ran.out
     assert "warning silent-node" in ran.out
     found = run(*words, "-o", "json").document
@@ -83,10 +84,20 @@ def test_it_shows_who_swept_each_subnet_and_when(tmp_path: Path) -> None:
     words = ("status", "--reports", store / "neighborreports")
     ran = run(*words, "-o", "json").document
     times = {"oldest": "2026-11-01T08:00:00Z", "newest": "2026-11-01T08:00:00Z"}
-    assert ran["reports"] == {"number": len(scene.hosts), **times}
+    num = len(scene.hosts)
+    counts = {"number": num, "nodes": num, "ofNodes": num, "silentNodes": 0, "switches": 0}
+    assert ran["reports"] == counts | times
     (sweep,) = ran["sweeps"]
     assert (sweep["node"], sweep["complete"]) == (scene.hosts[0], True)
     assert f"sweep of subnet {sweep['subnet']} by {scene.hosts[0]}" in run(*words).out
+
+
+def test_the_reports_of_switches_are_counted_apart(tmp_path: Path) -> None:
+    words = ("--kind", "fat-tree", "--hosts", 16, "--rails", 1, "--radix", 8)
+    more = ("--medium", "ethernet", "--out", tmp_path)
+    assert run("simulate", "fabric", *words, *more).code == ExitCode.OK
+    ran = run("status", "--reports", tmp_path / "reports", "--nodes", tmp_path / "nodes.yaml")
+    assert "reports: 16 of 16 nodes and 6 switches; of 20" in ran.out
 
 
 def test_a_subnet_without_a_complete_sweep_says_so() -> None:
