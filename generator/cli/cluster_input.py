@@ -36,12 +36,13 @@ from generator.placement.request import PlacementRequest
 from generator.reservations.nominations import ReservedNodes, with_nominations
 from generator.store.local_files import read_inventory
 from topology.model.errors import ParseError, list_some, show
-from topology.model.facts import UNPLACING_KINDS, Finding, Severity
+from topology.model.facts import UNPLACING_KINDS, Finding, FindingKind, PortName, Severity
 from topology.model.ids import natural_key
 from topology.model.tree import TopologyTree
 from topology.reports.packed_reports import PackedReport
 
 _MAX_NODES_SHOWN: Final = 8
+_MAX_FAULTS_SHOWN: Final = 3
 _ONE_SLOT: Final = "no node list: each node counts as one slot; --nodes gives their capacity"
 
 
@@ -202,6 +203,27 @@ def note_unknown_level(placement: Placement, loaded: LoadedRequest) -> None:
     reason = placement.reason
     if reason is not None and reason.kind is ReasonKind.NO_LEVEL and loaded.translation is not None:
         click.echo("note: --level NAME=TIER says which tier a level of the manifest is", err=True)
+
+
+def note_faulty_ports(placement: Placement, cluster: ClusterInput) -> None:
+    """Print on stderr which ports of the nodes of a placement have a dead or misplaced cable."""
+    used = {node for nodes in placement.assignment.values() for node in nodes}
+    faults: dict[PortName, FindingKind] = {}
+    for finding in cluster.findings:
+        if not finding.impact.cables or finding.severity is Severity.INFO:
+            continue
+        for end in finding.ends:
+            if end.device in used and end.port:
+                faults.setdefault(end, finding.kind)  # the costliest comes first
+    rows = sorted(
+        (f"{show(end.device)}: {kind.value} {show(end.port)}" for end, kind in faults.items()),
+        key=natural_key,
+    )
+    for row in rows[:_MAX_FAULTS_SHOWN]:
+        click.echo(f"warning: {row}", err=True)
+    if len(rows) > _MAX_FAULTS_SHOWN:
+        more = show_count(len(rows) - _MAX_FAULTS_SHOWN, "more fault")
+        click.echo(f"warning: {more} at these nodes; see `toponaut findings`", err=True)
 
 
 def note_missing_capacity(cluster: ClusterInput) -> None:

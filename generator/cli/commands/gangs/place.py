@@ -91,6 +91,7 @@ def command(
     """
     from generator.cli.cluster_input import (
         build_input_snapshot,
+        note_faulty_ports,
         note_missing_capacity,
         note_unknown_level,
         read_cluster_input,
@@ -124,8 +125,10 @@ def command(
     _print_placement(placement, wanted, cluster.tree if cluster else None, output)
     _note_unknown_places(placement)
     note_unknown_level(placement, loaded)
-    if cluster is not None and not placement.is_feasible:
-        note_missing_capacity(cluster)
+    if cluster is not None:
+        note_faulty_ports(placement, cluster)
+        if not placement.is_feasible:
+            note_missing_capacity(cluster)
     if (check or output in tuple(HostListFormat)) and not placement.is_feasible:
         end(ExitCode.CHECK_FAILED)
     exit_with_problems(cluster.problems if cluster else (), loaded.code)

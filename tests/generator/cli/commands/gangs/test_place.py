@@ -237,6 +237,42 @@ def test_it_warns_of_a_node_whose_place_is_unknown(scene: Scene, tmp_path: Path)
     assert "note: node-0099 has no place in the tree: " in ran.err
 
 
+def test_it_warns_of_the_faulty_cables_of_the_chosen_nodes_alone(tmp_path: Path) -> None:
+    words = (
+        "--hosts",
+        32,
+        "--rails",
+        4,
+        "--lose-links",
+        "6%",
+        "--swap",
+        1,
+        "--seed",
+        1,
+        "--sysfs-hosts",
+        0,
+    )
+    made = run("simulate", "fabric", *words, "--out", tmp_path / "fabric")
+    assert made.code == ExitCode.OK
+    sources = ("--reports", tmp_path / "fabric" / "reports")
+    expected: dict[str, set[str]] = {}
+    for row in run("findings", *sources, "-o", "json").document:
+        if row["kind"] in {"down-port", "wrong-rail"}:
+            for end in row["evidence"]["ports"]:
+                fault = f"warning: {end['device']}: {row['kind']} {end['port']}"
+                expected.setdefault(end["device"], set()).add(fault)
+    rewired = next(node for node, rows in expected.items() if "wrong-rail" in str(rows))
+    assert "node-0002" not in expected
+    for node in (rewired, "node-0001", "node-0002"):
+        ran = run("place", f"--sbatch=--nodes=1 --nodelist={node}", *sources)
+        warned = {row for row in ran.err.splitlines() if row.startswith("warning: ")}
+        assert warned == expected.get(node, set())
+    ran = run("place", "--sbatch=--nodes=32", *sources)
+    warnings = [row for row in ran.err.splitlines() if row.startswith("warning: ")]
+    assert len(warnings) == 4
+    assert warnings[3].endswith(" at these nodes; see `toponaut findings`")
+
+
 def test_it_escapes_names_that_would_act_on_a_terminal(scene: Scene, tmp_path: Path) -> None:
     groups = [{"name": "w\n\x1b[31m\u202e", "count": 2}]
     ran = place_in(scene, write_request(tmp_path, groups=groups))
