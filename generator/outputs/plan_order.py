@@ -13,16 +13,20 @@ from topology.findings.work_order import (
     Step,
     WorkOrder,
     describe_exchange,
+    describe_recovery,
     locate_port,
     sort_steps,
 )
 from topology.model.cabling_plan import show_end
+from topology.model.ids import full_name, short_name
 
 
 def build_plan_order(
     differences: Iterable[Difference], moves: Iterable[Move], places: Mapping[str, Place]
 ) -> WorkOrder:
     """Return a step for each move, by rack and unit; the moves of a group stay in their order.
+
+    A device that is gone is a step too, before all others.
 
     Carried out one after the other, no step needs a port that is still in use.
 
@@ -32,13 +36,23 @@ def build_plan_order(
         places: the places of the devices, as far as they are known.
     """
     differences = list(differences)
+    lost = [row for row in differences if row.lost]
     kinds = {row.group: row.kind.value for row in differences}
     groups = [
         [_build_step(move, kinds[move.group], places) for move in group]
         for _, group in groupby(moves, key=attrgetter("group"))
     ]
-    others = tuple(row.kind.value for row in differences if row.group is None)
+    groups += [[_build_lost(row, places)] for row in lost]
+    others = tuple(row.kind.value for row in differences if row.group is None and not row.lost)
     return WorkOrder(sort_steps(groups, {}), others, len(differences) - len(others))
+
+
+def _build_lost(row: Difference, places: Mapping[str, Place]) -> Step:
+    name = short_name(full_name(row.lost))
+    ends = [end for end in row.ends if short_name(full_name(end.device)) != name]
+    texts = describe_recovery("this device", ends)
+    place = places.get(row.lost, Place())
+    return Step(place, row.lost, "", *texts, row.kind.value, "", is_first=True)
 
 
 def _build_step(move: Move, kind: str, places: Mapping[str, Place]) -> Step:

@@ -89,8 +89,8 @@ def render_markdown(order: WorkOrder, head: OrderHead) -> str:
     """Return the order as Markdown, with a table for each rack."""
     lines = [f"# {_mark(head.title)}", "", _mark(_describe(order, head)), ""]
     has_costs = any(step.is_error or step.costs for step in order.steps)
-    titles = ("Done", "Step", "Unit", "Device", "Port", "Unplug", "Plug into", "Toponaut shows")
-    titles += ("Costs",) if has_costs else ()
+    titles = ["Done", "Step", "Unit", "Device", "Port", "Unplug", "Plug into", "Toponaut shows"]
+    titles += ["Costs"] if has_costs else []
     for rack, steps in _group_by_rack(order.steps):
         lines += [f"## {_mark(rack)}", "", f"| {' | '.join(titles)} |"]
         lines += [f"|{'---|' * len(titles)}"]

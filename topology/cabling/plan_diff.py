@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from topology.cabling.lost_devices import LostDevice, LostDeviceSearch
 from topology.cabling.other_names import find_other_names
 from topology.cabling.plan_names import PlanPorts, UnknownReason
 from topology.cabling.repair import AddStep, MoveStep, Pair, RemoveStep, Repair, Step, plan_repairs
@@ -53,6 +54,8 @@ class DifferenceKind(StrEnum):
     """A cable is in a port that may be the planned one under another name."""
     OTHER_NAME = "other-name"
     """A device has its planned cables, and another name than in the plan."""
+    LOST_DEVICE = "lost-device"
+    """No report shows a device, and the other ends of its cables have no link."""
 
 
 class MoveKind(StrEnum):
@@ -99,6 +102,8 @@ class Difference(NamedTuple):
     """Number of the group of moves that repairs it; None if no move can."""
     names: tuple[str, str] | None = None
     """The name of the device in the plan, and in the fabric, if only the names differ."""
+    lost: str = ""
+    """The name of the device that is gone; empty if none is."""
 
     @property
     def ends(self) -> tuple[PortName, ...]:
@@ -155,6 +160,7 @@ def compare_cabling(plan: CablingPlan, fabric: Fabric) -> CablingDiff:
     resolved = _resolve_plan(plan, ports)
     observed = _select_observed(fabric.links, set(resolved.cables))
     _mark_unobservable(resolved, observed, fabric=fabric, ports=ports)
+    lost = _find_lost(resolved, observed, fabric=fabric, ports=ports)
     planned_peer_by_port = _index_both_ends(resolved.cables)
     heights = _Heights(fabric)
     repairs = plan_repairs(
@@ -168,6 +174,7 @@ def compare_cabling(plan: CablingPlan, fabric: Fabric) -> CablingDiff:
         *(row for group, repair in enumerate(repairs) for row in builder.build_rows(repair, group)),
         *builder.build_unknown_rows(resolved.unknown),
         *other_names,
+        *map(_lost_row, lost),
     ]
     return CablingDiff(
         differences=tuple(sorted(rows, key=_row_order)),
@@ -365,6 +372,29 @@ def _mark_unobservable(
             continue
         del resolved.cables[pair]
         resolved.unknown.append(_UnknownCable(kind, cable, reason))
+
+
+def _find_lost(
+    resolved: _ResolvedPlan, observed: _ObservedCables, *, fabric: Fabric, ports: PlanPorts
+) -> list[LostDevice]:
+    """Take the cables of devices that are gone out of the unknown ones; return the devices."""
+    search = LostDeviceSearch(fabric, ports, observed.peer_by_port, resolved.cable_by_port)
+    lost = search.find(
+        row.cable for row in resolved.unknown if row.kind is DifferenceKind.UNKNOWN_DEVICE
+    )
+    taken = {cable for device in lost for cable in device.cables}
+    resolved.unknown = [row for row in resolved.unknown if row.cable not in taken]
+    return lost
+
+
+def _lost_row(lost: LostDevice) -> Difference:
+    name, num, num_dark = show(lost.name), len(lost.cables), lost.num_dark
+    others = "the" if num == num_dark else str(num_dark)
+    message = (
+        f"None of the {num} planned cables of {name} is seen, and {others} other ends have no "
+        f"link. Check the power of {name}. If it was removed, correct the plan."
+    )
+    return Difference(DifferenceKind.LOST_DEVICE, lost.cables, (), message, None, lost=lost.name)
 
 
 def _find_renamed(

@@ -227,13 +227,24 @@ def _bring_back(finding: Finding) -> _Move:
     who = "this switch" if name else "the switch at the other end of this port"
     is_guessed = bool(name) and name == finding.lost_name
     source = "; its name follows from those of its peers" if is_guessed else ""
-    num = sum(bool(port) for _, port in finding.ports)
-    return _Move(
-        end,
-        f"nothing: check the power of {who}{source}",
-        f"power; then, if links stay down, each cable of the switch into the port that waits for "
-        f"it: {_fold_ends(finding.ports)}",
-        f"a link at each of these {num} ports" if num else f"{show_end(end)} in the tree",
+    unplug, plug, shows = describe_recovery(f"{who}{source}", finding.ports)
+    return _Move(end, unplug, plug, shows or f"{show_end(end)} in the tree")
+
+
+def describe_recovery(who: str, ends: Iterable[PortName]) -> tuple[str, str, str]:
+    """Return what to look at, to plug, and what is shown then, for a device that is gone.
+
+    Args:
+        who: the device.
+        ends: the other ends of its cables; without a port, nothing is known to show.
+    """
+    ends = list(ends)
+    num = sum(bool(end.port) for end in ends)
+    waiting = "each of its cables into the port that waits for it"
+    return (
+        f"nothing: check the power of {who}",
+        f"power; then, if links stay down, {waiting}: {_fold_ends(ends)}",
+        f"a link at each of these {num} ports" if num else "",
     )
 
 

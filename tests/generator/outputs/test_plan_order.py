@@ -239,6 +239,22 @@ def test_the_moves_of_a_group_stay_in_their_order() -> None:
     ]
 
 
+def test_a_device_that_is_gone_is_the_first_step_at_its_rack() -> None:
+    wiring = build_wiring(SPECS["rails"])
+    name = next(switch.name for switch in wiring.switches if switch.rank == 1)
+    damaged = damage_fabric(wiring, FaultSpec(lost=(name,), num_swaps=1), rng=seeded(1))
+    diff = compare(damaged)
+    order = build_plan_order(diff.differences, diff.moves, {name: Place("r9", "7")})
+    first, *others = order.steps
+    assert (first.device, first.place, first.is_first) == (name, Place("r9", "7"), True)
+    assert first.unplug == "nothing: check the power of this device"
+    (row,) = (row for row in diff.differences if row.lost)
+    assert first.shows == f"a link at each of these {len(row.planned)} ports"
+    assert f"of {name}" not in first.plug
+    assert not any(step.is_first for step in others)
+    assert (order.others, order.num_mended) == ((), len(diff.differences))
+
+
 def test_what_no_move_repairs_is_no_step() -> None:
     row = Difference(DifferenceKind.UNKNOWN_DEVICE, (), (), "m", None)
     order = build_plan_order([row], [], {})

@@ -28,7 +28,7 @@ from topology.model.fabric import Fabric
 from topology.model.facts import Device, DeviceKind, Port
 from topology.model.ids import Id, IdKind
 
-SWAPPED, WRONG_PORT, MISSING, EXTRA, UNKNOWN, UNKNOWN_PORT, OTHER_NAME = DifferenceKind
+SWAPPED, WRONG_PORT, MISSING, EXTRA, UNKNOWN, UNKNOWN_PORT, OTHER_NAME, _ = DifferenceKind
 
 
 def end(text: str) -> tuple[str, str]:

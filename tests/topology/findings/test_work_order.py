@@ -121,8 +121,8 @@ def test_a_lost_switch_says_which_ports_wait_for_its_cables() -> None:
         assert (step.device, step.unplug) == (device, unplug)
         assert step.place.rack == ("r7" if device == "leaf-3" else "")
         assert step.plug == (
-            "power; then, if links stay down, each cable of the switch into the port that waits "
-            "for it: port eth4 of a[1-8], ports [5-6] of spine-[1-2]"
+            "power; then, if links stay down, each of its cables into the port that waits for it: "
+            "port eth4 of a[1-8], ports [5-6] of spine-[1-2]"
         )
         assert step.shows == "a link at each of these 12 ports"
 

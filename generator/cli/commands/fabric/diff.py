@@ -316,6 +316,7 @@ def _render_row(row: Difference) -> dict[str, Any]:
         "observed": [_render_cable(cable) for cable in row.observed],
         "message": row.message,
         **({"names": {"plan": row.names[0], "fabric": row.names[1]}} if row.names else {}),
+        **({"device": show(row.lost)} if row.lost else {}),
     }
 
 
