@@ -271,6 +271,25 @@ def test_cables_that_are_absent_count_as_bad(page: str, browser: Browser) -> Non
     assert "100 %" not in tile
 
 
+def test_silent_nodes_and_the_cables_of_a_lost_switch_are_counted(
+    browser: Browser, tmp_path: Path
+) -> None:
+    lost, words = "spine-p02-03", ("--hosts", 64, "--rails", 4, "--radix", 16, "--silent", "10%")
+    assert run("simulate", "fabric", *words, "--lose", lost, "--out", tmp_path).code == 0
+    sources = ("--reports", tmp_path / "reports", "--nodes", tmp_path / "nodes.yaml")
+    missing = run("links", *sources, "--state", "missing", "-o", "json").document["links"]
+    file = tmp_path / "fabric.html"
+    file.write_text(run("export", "html", *sources).out)
+    browser.open(file.as_uri())
+    tiles = str(browser.run("document.getElementById('tiles').innerText"))
+    assert "64 of 64\nevery node has a place, 6 silent" in tiles
+    assert f"{len(missing)} missing" in tiles
+    waiting = next(row["a"]["device"] for row in missing if row["b"]["device"] == lost)
+    browser.open(f"{file.as_uri()}#view=fabric&device={waiting}")
+    cells = "[...document.querySelectorAll('.tabulator-cell')].map((one) => one.innerText)"
+    browser.wait_for(f"{cells}.includes('{lost}')")
+
+
 def test_a_swap_is_shown_at_both_of_its_hosts(page: str, browser: Browser) -> None:
     browser.open(page)
     document = json.loads(browser.run("document.getElementById('document').textContent"))
