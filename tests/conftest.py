@@ -87,7 +87,9 @@ class _Scheduler(LoadGroupScheduling):  # type: ignore[misc]  # it has no types
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return str(super()._split_scope(nodeid)).partition("::")[0]
+        scope = str(super()._split_scope(nodeid))
+        # Each test of a benchmark is a program of its own, and takes minutes.
+        return scope if scope.startswith("tests/bench/") else scope.partition("::")[0]
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         others = [one for one in self.nodes if one is not node]
@@ -110,8 +112,8 @@ class _Scheduler(LoadGroupScheduling):  # type: ignore[misc]  # it has no types
 
 
 def _is_lab(scope: str) -> bool:
-    """Return whether a scope is the name of a group, and not a file."""
-    return not scope.endswith(".py")
+    """Return whether a scope is the name of a group, and not a file or a test."""
+    return "/" not in scope
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _Scheduler | None:
