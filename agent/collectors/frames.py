@@ -88,7 +88,7 @@ def collect(
     settings: AgentSettings,
     wait: Callable[[float], object] | None = None,
 ) -> CollectedFacts:
-    """Return the neighbors of the ports, once they have listened for long enough.
+    """Return the neighbors that the ports have heard.
 
     Args:
         listener: shared by all rounds.

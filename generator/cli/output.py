@@ -71,7 +71,7 @@ class Table:
     total: str = ""
     """A line below the rows in text."""
     empty: str = ""
-    """The sentence that text has instead of a table without rows."""
+    """The sentence that is printed instead of a table without rows."""
 
 
 Text = str | Table | Iterable[str | Table]

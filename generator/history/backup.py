@@ -33,7 +33,7 @@ from topology.model.facts import Finding
 from topology.model.tree import parse_tree, render_tree
 
 MAX_BYTES: Final = 700 << 10
-"""Size of a backup: an object holds 1 MiB, and the API server gets it as base64."""
+"""The largest backup: a ConfigMap holds at most 1 MiB, and base64 adds a third."""
 MAX_GENERATIONS: Final = 120
 GONE_ROOM: Final = 20_000
 """Room for findings that ended."""

@@ -317,4 +317,4 @@ CAPTURES: Final[Mapping[str, Callable[[Path, Progress], tuple[Claims, Sequence[P
     "lldpcli": read_captures,
     "snmpwalk": read_walks,
 }
-"""What people collect with their own scripts: by the option that names it, how one path is read."""
+"""The functions that read files which people collected themselves, by the name of their option."""

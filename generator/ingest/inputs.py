@@ -24,7 +24,7 @@ class DoubtKind(StrEnum):
     SWEEP_CONTRADICTED = "SweepContradicted"
     """Hosts report something else about themselves."""
     SWEEP_UNCONFIRMED = "SweepUnconfirmed"
-    """The sweep comes from a new sweeper, and no other sweeper confirms it."""
+    """A new sweeper reports the sweep, and no other sweeper confirms it."""
 
 
 class SweepDoubt(NamedTuple):

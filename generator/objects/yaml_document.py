@@ -189,7 +189,7 @@ def usable(value: Any) -> Any:  # noqa: ANN401 - any value of a document
 
 
 class ValueFault(NamedTuple):
-    """A part of a value that is left out."""
+    """A part of a value that is ignored, and why."""
 
     path: tuple[str | int, ...]
     """Keys of mappings and indexes of lists."""

@@ -309,7 +309,7 @@ def _judge_tier(problem: Problem, tier: int, chosen: int, demand: _Demand) -> li
 
 
 def _is_closed(problem: Problem, slots: IntArray, demand: _Demand) -> bool:
-    """Return whether no pod may use any node of a tier, whatever is freed there."""
+    """Return whether no pod may run on any node of a tier, even if all nodes were empty."""
     is_closed = not slots.any() and demand.used is not None and not demand.used.any()
     return is_closed and not demand.shortage and problem.snapshot.closed is None
 

@@ -141,7 +141,7 @@ class _ListedFinding(NamedTuple):
     evidence: str
     """For a cause: what else was found of it."""
     more_ends: tuple[PortName, ...] = ()
-    """For a cause: the far ends of its cables."""
+    """For a cause: the far end of each of its cables, where it is known."""
     alike: tuple[str, ...] = ()
     """For a cause: the other devices that have it."""
     costs: str = ""

@@ -20,7 +20,10 @@ _MAX_CABLES: Final = 2
 _MAX_RANGES: Final = 8
 """Ranges of ports that wait for the cables of one switch."""
 _HERE: Final = "the plug in this port"
-AGAIN: Final = "this end and {} again; else a new cable, then new transceivers"
+AGAIN: Final = (
+    "the same ports again, here and at {}; "
+    "if that does not help, a new cable, then new transceivers"
+)
 _EXPECTED: Final = " (expected from its peers)"
 """The end of a cable that nobody reports."""
 _RESEATED: Final = frozenset(
@@ -48,7 +51,7 @@ _SHOWS: Final = {
 
 
 class Place(NamedTuple):
-    """Where a device is; empty texts are unknown."""
+    """Where a device is. An empty field is unknown."""
 
     rack: str = ""
     unit: str = ""
@@ -205,7 +208,7 @@ def _reseat(finding: Finding, cable: Cable, places: Mapping[str, Place]) -> _Mov
     """Return the move of a cable that belongs where it is, at an end whose port is known."""
     near, far = cable
     if far is None:
-        return _Move(near, _HERE, AGAIN.format("the other one"), f"{show_end(near)} is up")
+        return _Move(near, _HERE, AGAIN.format("the other end"), f"{show_end(near)} is up")
     if not near.port:
         near, far = far, near
     shows = f"{show_end(near)} <> {show_end(far)}{_SHOWS.get(finding.kind, '')}"

@@ -69,7 +69,7 @@ class EvictablePods:
     """By node and missing quantities; a cache."""
 
     def as_bound(self) -> EvictablePods:
-        """Return the same pods, measured as a bound, without any decision."""
+        """Return the same pods with their decisions, measured as a bound."""
         return replace(self, is_bound=True, _covers={})
 
     def narrowed(

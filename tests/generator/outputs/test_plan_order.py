@@ -30,7 +30,10 @@ from topology.synthetic import FaultSpec, SyntheticSpec, build_wiring, damage_fa
 NIC, LEAF, OTHER = PortName("a1", "eth0"), PortName("leaf-1", "1"), PortName("leaf-2", "7")
 SPARE, OTHER_NIC = PortName("leaf-1", "9"), PortName("b2", "eth0")
 Pair = tuple[PortName, PortName]
-AGAIN = "this end and a1 port eth0 again; else a new cable, then new transceivers"
+AGAIN = (
+    "the same ports again, here and at a1 port eth0; "
+    "if that does not help, a new cable, then new transceivers"
+)
 
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS.keys())

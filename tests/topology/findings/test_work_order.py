@@ -21,7 +21,10 @@ TREE = build_tree(
     tiers=("leaf", "spine"),
 )
 NIC, LEAF = PortName("a1", "eth0"), PortName("leaf-1", "1")
-AGAIN = "this end and {} again; else a new cable, then new transceivers"
+AGAIN = (
+    "the same ports again, here and at {}; "
+    "if that does not help, a new cable, then new transceivers"
+)
 OTHER_NIC, OTHER_LEAF = PortName("b2", "eth0"), PortName("leaf-2", "7")
 
 

@@ -128,7 +128,12 @@ class RowParser:
     """Reads text into rows; the last id lines or head opened the current record."""
 
     def __init__(self, source: str = "", *, block_bytes: int = _BLOCK_BYTES) -> None:
-        """Start without any record; errors name the source, and the size of blocks is for tests."""
+        """Start without any record.
+
+        Args:
+            source: the name of the file in errors.
+            block_bytes: how much text is read at once; tests make it small.
+        """
         self.source = source
         self._block_bytes = block_bytes
         self.rows = SweepRows()
